@@ -1,0 +1,40 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both make .venv first, once.
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTEST_ARGS ?=
+
+.PHONY: install test demo lint types check bench soak lock clean help
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.ready: bootstrap.sh requirements.lock pyproject.toml
+	./bootstrap.sh $(VENV)
+
+install: $(VENV)/.ready ## make .venv with .venv/bin/tapeproxy
+
+test: install ## run the test suite
+	$(PY) -m pytest -q $(PYTEST_ARGS)
+
+demo: install ## record a real SDK agent, replay it offline, verify, show a violation
+	$(PY) examples/demo.py
+
+lint: install ## ruff: style and formatting
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: install ## mypy --strict and pyright
+	$(VENV)/bin/mypy
+	$(VENV)/bin/basedpyright
+
+check: lint types test ## what CI runs
+
+bench: install ## measure against peers, side by side; writes docs/BENCHMARKS.md
+	$(PY) -m bench
+
+lock: ## pin every dependency with its hashes (needs uv)
+	uv pip compile --universal --python-version 3.12 --generate-hashes -q \
+	    --custom-compile-command 'make lock' --extra record --group dev pyproject.toml -o requirements.lock
+
+clean: ## remove what install made
+	rm -rf $(VENV) .bootstrap

@@ -1,0 +1,1 @@
+"""mitmproxy addons, one class a file."""

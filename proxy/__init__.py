@@ -1,0 +1,1 @@
+"""Sockets, processes, files and their lifetimes."""

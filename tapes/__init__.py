@@ -1,0 +1,1 @@
+"""What a tape is: bytes and values in, values out. No file, socket, clock or randomness."""

@@ -1,0 +1,250 @@
+"""From a JSON object to a typed record; knows what each field must look like and refuses everything else.
+
+The tables at the end are the whole schema: JSON field -> attribute, parser, required. A parser takes a JSON value and
+returns the typed one, or raises ValueError saying what it must be.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from tapeproxy.tapes.records import (
+    Body,
+    Chunks,
+    End,
+    Exit,
+    Framing,
+    Head,
+    Headers,
+    How,
+    Json,
+    Like,
+    Note,
+    Record,
+    Request,
+    Response,
+    Seal,
+    Side,
+    Unknown,
+)
+
+
+class RecordError(ValueError):
+    """A JSON object is not the record it claims to be. The decoder adds the place and raises TapeFormatError."""
+
+    def __init__(self, kind: str, name: str, wanted: str) -> None:
+        self.kind, self.name, self.wanted = kind, name, wanted
+        super().__init__(f"field {name!r} of a {kind!r} record must be {wanted}")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a string")
+    return value
+
+
+def _natural(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError("an integer from 0 to 2^63-1")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError("an integer")
+    return value
+
+
+def _status(value: Any) -> int:
+    if type(value) is not int or not 100 <= value <= 999:
+        raise ValueError("an integer from 100 to 999")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ValueError("true or false")
+    return value
+
+
+def _object(value: Any) -> Json:
+    if not isinstance(value, dict):
+        raise ValueError("an object")
+    return value
+
+
+def _octets(value: Any) -> bytes:
+    try:
+        return _text(value).encode("latin-1")
+    except UnicodeEncodeError:
+        raise ValueError("a string of characters up to U+00FF") from None
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError("a list of strings")
+    return tuple(value)
+
+
+def _headers(value: Any) -> Headers:
+    if not isinstance(value, list) or not all(isinstance(p, list) and len(p) == 2 for p in value):
+        raise ValueError("a list of [name, value] pairs")
+    return tuple((_octets(name), _octets(text)) for name, text in value)
+
+
+def _informational(value: Any) -> tuple[tuple[int, Headers], ...]:
+    if not isinstance(value, list) or not all(isinstance(p, list) and len(p) == 2 for p in value):
+        raise ValueError("a list of [status, headers] pairs")
+    return tuple((_status(status), _headers(headers)) for status, headers in value)
+
+
+def parse_body(value: Any) -> Body:
+    """Read the JSON form of a body. Raises ValueError."""
+    if isinstance(value, str):
+        return value.encode()
+    match value:
+        case {"b64": str(text)} if len(value) == 1:
+            return base64.b64decode(text, validate=True)
+        case {"ref": of} if len(value) == 1:
+            return Like(_natural(of), whole=True)
+        case {"like": of, "head": head, "tail": tail, **rest} if rest.keys() <= {"mid"}:
+            mid = parse_body(rest.get("mid", ""))
+            if isinstance(mid, Like):
+                raise ValueError("a body whose mid is text or b64")
+            return Like(_natural(of), _natural(head), mid, _natural(tail))
+    raise ValueError("text, or an object with b64, ref, or like/head/mid/tail")
+
+
+def _parts(value: Any) -> tuple[tuple[int | None, Body], ...]:
+    if not isinstance(value, list) or not all(isinstance(p, list) and len(p) == 2 for p in value):
+        raise ValueError("a list of [nanoseconds, bytes] pairs")
+    return tuple((None if dt is None else _natural(dt), parse_body(data)) for dt, data in value)
+
+
+def _optional[T](parse: Callable[[Any], T]) -> Callable[[Any], T | None]:
+    return lambda value: None if value is None else parse(value)
+
+
+def _one_of(literal: Any) -> Callable[[Any], str]:
+    words = get_args(literal.__value__)
+
+    def parse(value: Any) -> str:
+        if value not in words:
+            raise ValueError("one of " + ", ".join(sorted(words)))
+        return str(value)
+
+    return parse
+
+
+# kind -> JSON field -> (attribute, parser, required)
+type _Table = Mapping[str, tuple[str, Callable[[Any], Any], bool]]
+
+_TABLES: dict[Any, _Table] = {
+    Head: {
+        "tape": ("version", _natural, True),
+        "must": ("must", _texts, False),
+        "by": ("by", _text, False),
+        "started_at": ("started_at", _text, True),
+        "argv": ("argv", _texts, False),
+        "cwd": ("cwd", _text, False),
+        "host": ("host", _text, False),
+        "platform": ("platform", _text, False),
+        "python": ("python", _text, False),
+        "tz": ("tz", _optional(_text), False),
+        "lang": ("lang", _optional(_text), False),
+        "secrets": ("secrets", _texts, False),
+        "seed": ("seed", _optional(_text), False),
+        "rules": ("rules", _object, False),
+        "parent": ("parent", _optional(_object), False),
+        "branch": ("branch", _optional(_object), False),
+        "edit": ("edit", _optional(_object), False),
+    },
+    Request: {
+        "t": ("t", _natural, True),
+        "lane": ("lane", _optional(_text), False),
+        "n": ("n", _optional(_natural), False),
+        "reads": ("reads", _optional(_natural), False),
+        "method": ("method", _octets, True),
+        "url": ("url", _octets, True),
+        "http": ("http", _text, False),
+        "alpn": ("alpn", _optional(_text), False),
+        "inside": ("inside", _flag, False),
+        "headers": ("headers", _headers, True),
+        "body": ("body", parse_body, True),
+    },
+    Response: {
+        "t": ("t", _natural, True),
+        "of": ("of", _natural, True),
+        "status": ("status", _status, True),
+        "reason": ("reason", _octets, False),
+        "http": ("http", _text, False),
+        "framing": ("framing", _one_of(Framing), True),
+        "informational": ("informational", _informational, False),
+        "headers": ("headers", _headers, True),
+    },
+    Chunks: {
+        "t": ("t", _natural, True),
+        "of": ("of", _natural, True),
+        "to": ("to", _one_of(Side), True),
+        "parts": ("parts", _parts, True),
+    },
+    End: {
+        "t": ("t", _natural, True),
+        "of": ("of", _natural, True),
+        "how": ("how", _one_of(How), True),
+        "error": ("error", _optional(_text), False),
+        "trailers": ("trailers", _headers, False),
+    },
+    Note: {
+        "t": ("t", _natural, True),
+        "what": ("what", _text, True),
+        "text": ("text", _text, False),
+        "data": ("data", _object, False),
+    },
+    Exit: {
+        "t": ("t", _natural, True),
+        "code": ("code", _optional(_integer), True),
+        "signal": ("signal", _optional(_text), False),
+        "duration": ("duration", _natural, False),
+    },
+    Seal: {
+        "t": ("t", _natural, True),
+        "records": ("records", _natural, True),
+        "lanes": ("lanes", _object, False),
+        "trace": ("trace", _text, True),
+        "outcome": ("outcome", _text, True),
+        "file": ("file", _text, True),
+    },
+}
+_CLASSES: dict[str, Any] = {cls.kind: cls for cls in _TABLES}
+_ENVELOPE = frozenset({"k", "i", "h"})
+
+
+def parse_record(obj: Json) -> Record:
+    """Build the typed record that a line's JSON object holds (with or without its `k`, `i`, `h` envelope).
+
+    Unknown kinds give `Unknown`; unknown fields are kept in `extra`. Raises RecordError for anything else.
+    """
+    kind = obj.get("k")
+    if not isinstance(kind, str):
+        raise RecordError("?", "k", "a string")
+    cls = _CLASSES.get(kind)
+    if cls is None:
+        return Unknown(kind=kind, extra={k: v for k, v in obj.items() if k not in _ENVELOPE})
+    table = _TABLES[cls]
+    values: dict[str, Any] = {}
+    extra: Json = {}
+    for name, value in obj.items():
+        if name in table:
+            attribute, parse, _ = table[name]
+            try:
+                values[attribute] = parse(value)
+            except ValueError as error:
+                raise RecordError(kind, name, str(error)) from None
+        elif name not in _ENVELOPE:
+            extra[name] = value
+    for name, (attribute, _, required) in table.items():
+        if required and attribute not in values:
+            raise RecordError(kind, name, "present")
+    record: Record = cls(**values, extra=extra)
+    return record

@@ -1,0 +1,269 @@
+"""The kinds of record a tape holds, as typed values; knows field names and types, not lines, hashes or files.
+
+`docs/FORMAT.md` is the specification. `tapes/parsing.py` builds a record from a JSON object, `to_json` turns it back.
+Times are integer nanoseconds after the head's `started_at`. Header names and values, URLs and reason phrases are bytes
+on the wire; JSON holds them as ISO-8859-1 text, one character a byte, so nothing is lost.
+"""
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+type Json = dict[str, Any]
+type Headers = tuple[tuple[bytes, bytes], ...]
+type How = Literal["complete", "client-gone", "upstream-cut", "reset", "connect-error"]
+type Framing = Literal["length", "chunked", "close", "none"]
+type Side = Literal["client", "server"]
+
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """A body by reference: the first `head` and last `tail` bytes of record `of`'s body around `mid`.
+
+    `whole` means exactly that record's body (the JSON form is `{"ref": i}`).
+    """
+
+    of: int
+    head: int = 0
+    mid: bytes = b""
+    tail: int = 0
+    whole: bool = False
+
+    def resolve(self, base: bytes) -> bytes:
+        """Build the body from the body of record `of`. Raises ValueError when the cuts lie outside it."""
+        if self.whole:
+            return base
+        if self.head + self.tail > len(base):
+            raise ValueError(f"cuts {self.head}+{self.tail} bytes from a body of {len(base)}")
+        return base[: self.head] + self.mid + (base[len(base) - self.tail :] if self.tail else b"")
+
+
+type Body = bytes | Like
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The first record: what was run, where, and by which rules. No secret, only names of secret variables."""
+
+    kind: ClassVar[str] = "head"
+    version: int = FORMAT_VERSION
+    must: tuple[str, ...] = ()
+    by: str = ""
+    started_at: str = ""
+    argv: tuple[str, ...] = ()
+    cwd: str = ""
+    host: str = ""
+    platform: str = ""
+    python: str = ""
+    tz: str | None = None
+    lang: str | None = None
+    secrets: tuple[str, ...] = ()
+    seed: str | None = None
+    rules: Json = field(default_factory=dict)
+    parent: Json | None = None
+    branch: Json | None = None
+    edit: Json | None = None
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        out: Json = {
+            "tape": self.version,
+            "must": self.must,
+            "by": self.by,
+            "started_at": self.started_at,
+            "argv": self.argv,
+            "cwd": self.cwd,
+            "host": self.host,
+            "platform": self.platform,
+            "python": self.python,
+            "tz": self.tz,
+            "lang": self.lang,
+            "secrets": self.secrets,
+            "rules": self.rules,
+        }
+        optional = {"seed": self.seed, "parent": self.parent, "branch": self.branch, "edit": self.edit}
+        return out | {k: v for k, v in optional.items() if v is not None} | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request as the client sent it, redacted. `inside`: it went to a server of the run itself."""
+
+    kind: ClassVar[str] = "request"
+    t: int
+    method: bytes
+    url: bytes
+    http: str = "HTTP/1.1"
+    alpn: str | None = None
+    headers: Headers = ()
+    body: Body = b""
+    lane: str | None = None
+    n: int | None = None
+    reads: int | None = None
+    inside: bool = False
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        out: Json = {"t": self.t}
+        if self.lane is not None:
+            out |= {"lane": self.lane, "n": self.n, "reads": self.reads}
+        out["method"] = self.method.decode("latin-1")
+        out["url"] = self.url.decode("latin-1")
+        out["http"] = self.http
+        if self.alpn is not None:
+            out["alpn"] = self.alpn
+        if self.inside:
+            out["inside"] = True
+        out["headers"] = _dump_headers(self.headers)
+        out["body"] = dump_body(self.body)
+        return out | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The head of the answer to request record `of`. `framing` says what the chunk boundaries mean."""
+
+    kind: ClassVar[str] = "response"
+    t: int
+    of: int
+    status: int
+    reason: bytes = b""
+    http: str = "HTTP/1.1"
+    headers: Headers = ()
+    framing: Framing = "length"
+    informational: tuple[tuple[int, Headers], ...] = ()
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        out: Json = {
+            "t": self.t,
+            "of": self.of,
+            "status": self.status,
+            "reason": self.reason.decode("latin-1"),
+            "http": self.http,
+            "framing": self.framing,
+        }
+        if self.informational:
+            out["informational"] = [[status, _dump_headers(h)] for status, h in self.informational]
+        out["headers"] = _dump_headers(self.headers)
+        return out | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunks:
+    """Pieces of a body, in order. `parts` pairs nanoseconds after `t` (None: unknown) with the bytes."""
+
+    kind: ClassVar[str] = "chunks"
+    t: int
+    of: int
+    to: Side = "client"
+    parts: tuple[tuple[int | None, Body], ...] = ()
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        parts = [[dt, dump_body(data)] for dt, data in self.parts]
+        return {"t": self.t, "of": self.of, "to": self.to, "parts": parts} | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How the exchange of request record `of` ended."""
+
+    kind: ClassVar[str] = "end"
+    t: int
+    of: int
+    how: How
+    error: str | None = None
+    trailers: Headers = ()
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        out: Json = {"t": self.t, "of": self.of, "how": self.how}
+        if self.error is not None:
+            out["error"] = self.error
+        if self.trailers:
+            out["trailers"] = _dump_headers(self.trailers)
+        return out | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something worth knowing that replay does not serve: `what` is a short stable word, `text` is for people."""
+
+    kind: ClassVar[str] = "note"
+    t: int
+    what: str
+    text: str = ""
+    data: Json = field(default_factory=dict)
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        out: Json = {"t": self.t, "what": self.what, "text": self.text}
+        return (out | {"data": self.data} if self.data else out) | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How the agent's own process ended: an exit `code`, or the name of the `signal` that killed it."""
+
+    kind: ClassVar[str] = "exit"
+    t: int
+    code: int | None
+    signal: str | None = None
+    duration: int = 0
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        out: Json = {"t": self.t, "code": self.code, "duration": self.duration}
+        return (out | {"signal": self.signal} if self.signal is not None else out) | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """The last record. `file` is the BLAKE3 of every byte of the file before the seal's own gzip member."""
+
+    kind: ClassVar[str] = "seal"
+    t: int
+    records: int
+    trace: str
+    outcome: str
+    lanes: Json = field(default_factory=dict)
+    file: str = ""
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        out: Json = {"t": self.t, "records": self.records, "lanes": self.lanes, "trace": self.trace}
+        return out | {"outcome": self.outcome, "file": self.file} | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """A record of a kind this version does not know: kept whole, served never."""
+
+    kind: str
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        return dict(self.extra)
+
+
+type Record = Head | Request | Response | Chunks | End | Note | Exit | Seal | Unknown
+
+
+def dump_body(body: Body) -> str | Json:
+    """The JSON form of a body: text when it is valid UTF-8, else base64, or a reference to another record's."""
+    if isinstance(body, Like):
+        if body.whole:
+            return {"ref": body.of}
+        return {"like": body.of, "head": body.head, "mid": dump_body(body.mid), "tail": body.tail}
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(body).decode()}
+
+
+def _dump_headers(headers: Headers) -> list[list[str]]:
+    return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
