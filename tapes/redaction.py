@@ -1,0 +1,185 @@
+"""Redaction: secrets out, tokens in, before a byte is written. Knows names and values, not files or sockets.
+
+Secrets are found by header name, by query name, and as literal values (those of the secret-looking environment
+variables, in their plain, JSON-escaped and percent-encoded forms). What is redacted, and how tokens look, is the same
+in record and replay, because a request's identity is computed over redacted content.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from urllib.parse import quote
+
+import orjson
+
+from tapeproxy.tapes.records import Headers
+from tapeproxy.tapes.secretvars import is_secret_value
+from tapeproxy.tapes.tokens import is_token, make_token
+
+_SECRET_HEADERS = frozenset(
+    b"authorization proxy-authorization cookie set-cookie api-key apikey x-auth x-auth-token x-access-token"
+    b" x-amz-security-token x-csrf-token x-xsrf-token x-vault-token private-token".split()
+)
+_SECRET_SUFFIXES = (
+    b"-api-key",
+    b"-apikey",
+    b"-api-token",
+    b"-auth-token",
+    b"-access-token",
+    b"-secret",
+    b"-secret-key",
+)
+_SECRET_QUERY = frozenset(
+    b"api_key apikey api-key x-api-key access_token access-token accesstoken id_token refresh_token client_secret"
+    b" secret password passwd x-amz-signature x-amz-credential x-amz-security-token x-goog-signature signature"
+    b" subscription-key auth_token authtoken".split()
+)
+# These name ordinary things too, so their values must look like a secret.
+_MAYBE_QUERY = frozenset(b"key token sig auth code jwt".split())
+_HOLD = 3
+"""A chunk is held back when it ends in at least this many bytes of a known secret's start."""
+
+type Timed = tuple[int, bytes]
+
+
+def is_secret_header(name: bytes) -> bool:
+    """True when a header of this name carries a credential."""
+    low = name.lower()
+    return low in _SECRET_HEADERS or low.endswith(_SECRET_SUFFIXES)
+
+
+class Redactor:
+    """Redacts with one 32-byte `key`. `secrets` are literal values that must appear nowhere."""
+
+    def __init__(self, key: bytes, secrets: Iterable[str] = ()) -> None:
+        self._key = key
+        forms: dict[bytes, bytes] = {}
+        for secret in secrets:
+            token = make_token(key, secret.encode())
+            for form in (secret.encode(), orjson.dumps(secret)[1:-1], quote(secret, safe="").encode()):
+                forms.setdefault(form, token)
+        self._tokens = dict(sorted(forms.items(), key=lambda item: -len(item[0])))
+        alternatives = b"|".join(map(re.escape, self._tokens))
+        self._find = re.compile(alternatives) if alternatives else None
+
+    def headers(self, headers: Headers) -> Headers:
+        """Redact credentials by header name, and known secrets in every value. Order and names stay."""
+        return tuple((name, self.content(self._header(name.lower(), value))) for name, value in headers)
+
+    def url(self, url: bytes) -> bytes:
+        """Redact query values by name, a password before the host, and known secrets anywhere."""
+        base, mark, query = url.partition(b"?")
+        if mark:
+            query = b"&".join(self._pair(pair) for pair in query.split(b"&"))
+        base = re.sub(rb"^([a-z]+://[^/@:]*:)([^/@]+)(?=@)", lambda m: m[1] + self._value(m[2]), base)
+        return self.content(base + mark + query)
+
+    def content(self, data: bytes) -> bytes:
+        """Redact known secrets wherever they stand."""
+        if self._find is None:
+            return data
+        return self._find.sub(lambda match: self._tokens[match[0]], data)
+
+    def text(self, text: str) -> str:
+        """`content` for text."""
+        return self.content(text.encode(errors="surrogateescape")).decode(errors="surrogateescape")
+
+    def stream(self) -> "StreamRedactor":
+        """A redactor for one body that comes in pieces."""
+        return StreamRedactor(self._find, self._tokens)
+
+    def _header(self, name: bytes, value: bytes) -> bytes:
+        if not is_secret_header(name):
+            return value
+        if name == b"cookie":
+            return b";".join(self._cookie(pair) for pair in value.split(b";"))
+        if name == b"set-cookie":
+            pair, mark, attributes = value.partition(b";")
+            return self._cookie(pair) + mark + attributes
+        scheme, space, credentials = value.partition(b" ")
+        if (space and scheme.isalnum()) or (b"-" in scheme and space):
+            return scheme + space + self._value(credentials)
+        return self._value(value)
+
+    def _cookie(self, pair: bytes) -> bytes:
+        name, mark, value = pair.partition(b"=")
+        return name + mark + self._value(value) if mark else self._value(pair)
+
+    def _pair(self, pair: bytes) -> bytes:
+        name, mark, value = pair.partition(b"=")
+        low = name.lower()
+        secret = low in _SECRET_QUERY or (low in _MAYBE_QUERY and is_secret_value(value.decode("latin-1")))
+        return name + mark + self._value(value) if mark and secret else pair
+
+    def _value(self, value: bytes) -> bytes:
+        return value if not value or is_token(value) else make_token(self._key, value)
+
+
+class StreamRedactor:
+    """Redacts one body piece by piece without moving a boundary between pieces.
+
+    A piece is held back only while its tail may be the start of a known secret, at most that secret's length. Of a
+    secret whose first bytes, fewer than `_HOLD`, were written already, the rest is redacted.
+    """
+
+    def __init__(self, find: re.Pattern[bytes] | None, tokens: dict[bytes, bytes]) -> None:
+        self._find = find
+        self._tokens = tokens
+        self._held: list[Timed] = []
+        self._context = b""
+        # The last bytes of every possible start of a secret -> those starts: one look-up a piece.
+        self._starts: dict[bytes, list[bytes]] = {}
+        for form in tokens:
+            for n in range(_HOLD, len(form)):
+                self._starts.setdefault(form[n - _HOLD : n], []).append(form[:n])
+
+    def feed(self, t: int, data: bytes) -> list[Timed]:
+        """Take a piece that came at `t`; return the pieces, with their times, that may be written now."""
+        if self._find is None:
+            return [(t, data)]
+        self._held.append((t, data))
+        text = self._context + b"".join(piece for _, piece in self._held)
+        if any(text.endswith(start) for start in self._starts.get(text[-_HOLD:], ())):
+            return []
+        return self.finish()
+
+    def finish(self) -> list[Timed]:
+        """The pieces still held: nothing follows them."""
+        if self._find is None or not self._held:
+            return []
+        held = [(0, self._context), *self._held]
+        self._context = b"".join(piece for _, piece in held)[-(_HOLD - 1) :]
+        self._held = []
+        return _redact_pieces(held, self._find, self._tokens)[1:]
+
+
+def _redact_pieces(pieces: list[Timed], find: re.Pattern[bytes], tokens: dict[bytes, bytes]) -> list[Timed]:
+    text = b"".join(data for _, data in pieces)
+    matches = list(find.finditer(text))
+    if not matches:
+        return pieces
+    cut = _cutter([(m.start(), m.end(), tokens[m[0]]) for m in matches], text)
+    out: list[Timed] = []
+    start = 0
+    for t, data in pieces:
+        out.append((t, cut(start, start + len(data))))
+        start += len(data)
+    return out
+
+
+def _cutter(spans: list[tuple[int, int, bytes]], text: bytes) -> Callable[[int, int], bytes]:
+    """A function that gives the redacted bytes of text[start:end]; a token is cut where its secret was."""
+
+    def cut(start: int, end: int) -> bytes:
+        out = bytearray()
+        at = start
+        for begin, stop, token in spans:
+            if stop <= start or begin >= end:
+                continue
+            out += text[at : max(at, begin)]
+            first = max(start - begin, 0)
+            last = len(token) if stop <= end else end - begin
+            out += token[first:last]
+            at = min(stop, end)
+        return bytes(out + text[at:end])
+
+    return cut
