@@ -6,6 +6,7 @@ A tape is written under its own name from the first byte, so that it survives `k
 import contextlib
 import errno
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -19,6 +20,8 @@ from tapeproxy.tapes.exchanges import Tape, assemble
 from tapeproxy.tapes.records import Head, Record
 
 _READ = 1 << 18
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
+_ELSEWHERE = "name a tape in a folder you can write with -o"
 
 
 def started_at() -> str:
@@ -30,30 +33,38 @@ class TapeWriter:
     """An open tape file. Nothing is acknowledged before `commit` has returned.
 
     After a failed write the tape is closed at its last whole flush, `failure` says why, and every later call does
-    nothing: the run goes on, its tape does not.
+    nothing: the run goes on, its tape does not. Calls after `seal` do nothing either (a late hook is no error).
     """
 
     def __init__(self, path: Path, head: Head, *, force: bool = False) -> None:
-        """Create `path`. Raises TapeWriteError when it exists (unless `force`) or can't be written."""
+        """Create `path` with the head on it. Raises TapeWriteError when it exists or can't be written.
+
+        `force` replaces a tape that exists, once the new one's head is written; until then the old one stays.
+        """
         self.path = path
         self.failure: TapeWriteError | None = None
         self._origin = time.monotonic_ns()
-        self._fd = _create(path, force=force)
-        self._size = 0
         self._encoder = TapeEncoder(head)
+        self._ignored = 0
+        first = self._encoder.flush()
         try:
-            self._write(self._encoder.flush())
+            self._fd: int | None = (_replace if force else _create)(path, first)
         except OSError as error:
-            os.close(self._fd)
-            path.unlink()
             raise _write_error(path, error) from None
+        self._size = len(first)
 
     def now(self) -> int:
         """Nanoseconds since the tape was started, never going back."""
         return time.monotonic_ns() - self._origin
 
     def add(self, record: Record) -> int:
-        """Append one record; returns its index. It is on the tape after the next `commit`."""
+        """Append one record; returns its index. It is on the tape after the next `commit`.
+
+        Raises ValueError for a record that no line can hold (`TapeEncoder.add`).
+        """
+        if self._fd is None:
+            self._ignored += 1
+            return self._encoder.index + self._ignored - 1
         return self._encoder.add(record)
 
     def commit(self) -> None:
@@ -62,36 +73,38 @@ class TapeWriter:
 
     def seal(self, *, trace: str, outcome: str) -> None:
         """Finish the tape and close the file. Never raises: see `failure`."""
-        if self.failure is None:
-            t = self.now()
-            self._append(lambda: self._encoder.seal(t=t, trace=trace, outcome=outcome))
-        if self.failure is None:
-            os.close(self._fd)
+        t = self.now()
+        self._append(lambda: self._encoder.seal(t=t, trace=trace, outcome=outcome))
+        self._close()
 
     def _append(self, render: Callable[[], bytes]) -> None:
-        if self.failure is not None:
+        if self._fd is None:
             return
         try:
-            self._write(render())
+            data = render()
+            _write(self._fd, data)
+            self._size += len(data)
         except OSError as error:
             self.failure = _write_error(self.path, error)
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, self._size)
-            os.close(self._fd)
+            self._close()
 
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
-        self._size += len(data)
+    def _close(self) -> None:
+        if self._fd is None:
+            return
+        fd, self._fd = self._fd, None  # its number may be another file's from here on
+        try:
+            os.close(fd)
+        except OSError as error:  # a network file system says only now that the data did not arrive
+            self.failure = self.failure or _write_error(self.path, error)
 
 
 def read_entries(path: Path, endings: list[Ending] | None = None) -> Iterator[Entry]:
     """Yield the records of a tape file; append its Ending to `endings`. Raises TapeFormatError."""
     decoder = TapeDecoder(str(path))
-    with _open(path) as file:
-        while data := file.read(_READ):
-            yield from decoder.feed(data)
+    for data in _pieces(path):
+        yield from decoder.feed(data)
     ending = decoder.finish()
     if endings is not None:
         endings.append(ending)
@@ -108,30 +121,67 @@ def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         fix = "`tapeproxy ls` lists the tapes here" if error.errno == errno.ENOENT else ""
-        raise TapeFormatError(f"the tape cannot be opened: {reason}", place=Place(str(path)), fix=fix) from None
+        raise TapeFormatError(f"the tape cannot be opened: {_reason(error)}", place=Place(str(path)), fix=fix) from None
 
 
-def _create(path: Path, *, force: bool) -> int:
+def _pieces(path: Path) -> Iterator[bytes]:
+    with _open(path) as file:
+        while data := _read(file, path):
+            yield data
+
+
+def _read(file: BinaryIO, path: Path) -> bytes:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if force:
-            path.unlink(missing_ok=True)
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
+        return file.read(_READ)
     except OSError as error:
-        raise _write_error(path, error) from None
+        raise TapeFormatError(f"the tape cannot be read: {_reason(error)}", place=Place(str(path))) from None
+
+
+def _create(path: Path, first: bytes) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, _NEW, 0o600)
+    try:
+        _write(fd, first)
+    except OSError:
+        os.close(fd)
+        path.unlink()
+        raise
+    return fd
+
+
+def _replace(path: Path, first: bytes) -> int:
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "there is something there that is not a file")
+    new = path.with_name(f".tape-{secrets.token_hex(8)}")
+    fd = _create(new, first)
+    try:
+        new.replace(path)
+    except OSError:
+        os.close(fd)
+        new.unlink()
+        raise
+    return fd
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 def _write_error(path: Path, error: OSError) -> TapeWriteError:
-    fixes = {
-        errno.EEXIST: "name another with -o, or replace it with --force",
-        errno.ENOSPC: "free some space, or name a tape elsewhere with -o",
-    }
-    what = (
-        "the tape exists already"
-        if error.errno == errno.EEXIST
-        else (f"the tape cannot be written: {(error.strerror or str(error)).lower()}")
+    if error.errno == errno.EEXIST:
+        return TapeWriteError(
+            "the tape exists already", where=str(path), fix="name another with -o, or replace it with --force"
+        )
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return TapeWriteError(
+        f"the tape cannot be written: {_reason(error)}",
+        where=str(path),
+        fix="free some space, or name a tape elsewhere with -o" if full else _ELSEWHERE,
     )
-    fix = fixes.get(error.errno or 0, "name a tape in a folder you can write with -o")
-    return TapeWriteError(what, where=str(path), fix=fix)

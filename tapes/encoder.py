@@ -1,11 +1,13 @@
 """From records to the bytes of a tape file; knows the order of things, not where the bytes go.
 
-Pure: the caller writes what `flush` and `seal` return, and decides when to flush.
+Pure: the caller writes what `flush` and `seal` return, and decides when to flush. What the decoder would refuse is
+refused here first, because a tape that cannot be read is worth nothing.
 """
 
 import orjson
 from blake3 import blake3
 
+from tapeproxy.tapes.bodies import forms_of
 from tapeproxy.tapes.chain import START, close_line
 from tapeproxy.tapes.gzipping import Deflater, stored_member
 from tapeproxy.tapes.records import Head, Record, Seal
@@ -13,15 +15,20 @@ from tapeproxy.tapes.records import Head, Record, Seal
 RESTART_EVERY = 1 << 20
 """Plain bytes between restart points, so that a big tape can be indexed and read from the middle."""
 
+_ENVELOPE = frozenset("kih")
+
 
 class TapeEncoder:
     """One tape being written. `add` every record, `flush` when someone outside waits for it, `seal` once."""
 
     def __init__(self, head: Head, *, level: int = 1) -> None:
+        """Begin with `head`. Raises ValueError as `add` does."""
         self._deflater = Deflater(level)
+        self._forms = frozenset(head.must)
         self._file = blake3()
         self._hash = START
         self._since_restart = 0
+        self._sealed = False
         self.index = 0
         """The index that the next record will get."""
         self.add(head)
@@ -32,7 +39,14 @@ class TapeEncoder:
         return self._hash
 
     def add(self, record: Record) -> int:
-        """Append one record; returns its index. It is in the bytes that the next `flush` returns."""
+        """Append one record; returns its index. It is in the bytes that the next `flush` returns.
+
+        Raises ValueError, and appends nothing, for a record that no line can hold: text that is not Unicode, an
+        integer past 64 bits, `extra` fields named `k`, `i` or `h`, a body by reference that the head's `must` does not
+        announce, more bytes than a line may have; and after the seal.
+        """
+        if self._sealed:
+            raise ValueError("the tape is sealed")
         line = self._line(record)
         self._deflater.write(line)
         self._since_restart += len(line)
@@ -40,20 +54,35 @@ class TapeEncoder:
         return self.index - 1
 
     def flush(self) -> bytes:
-        """The bytes to append to the file so that it reads up to the last record added."""
+        """The bytes to append to the file so that it reads up to the last record added; b"" after the seal."""
+        if self._sealed:
+            return b""
         restart = self._since_restart >= RESTART_EVERY
         if restart:
             self._since_restart = 0
         return self._out(self._deflater.flush(restart=restart))
 
     def seal(self, *, t: int, trace: str, outcome: str) -> bytes:
-        """The last bytes of the file: the rest of the records and the seal, in a gzip member of its own."""
+        """The last bytes of the file: the rest of the records and the seal, in a gzip member of its own.
+
+        Raises ValueError when the tape is sealed already.
+        """
+        if self._sealed:
+            raise ValueError("the tape is sealed")
         rest = self._out(self._deflater.finish())
+        self._sealed = True
         seal = Seal(t=t, records=self.index, trace=trace, outcome=outcome, file=self._file.hexdigest())
         return rest + stored_member(self._line(seal))
 
     def _line(self, record: Record) -> bytes:
-        obj = orjson.dumps({"k": record.kind, "i": self.index} | record.to_json())
+        if record.extra and not _ENVELOPE.isdisjoint(record.extra):
+            raise ValueError("k, i and h are every line's own: no record may have a field of that name")
+        if missing := forms_of(record) - self._forms:
+            raise ValueError(f"the head's must does not announce bodies of the form {', '.join(sorted(missing))}")
+        try:
+            obj = orjson.dumps({"k": record.kind, "i": self.index} | record.to_json())
+        except TypeError as error:
+            raise ValueError(f"a {record.kind!r} record cannot be written as JSON: {error}") from None
         line, self._hash = close_line(self._hash, obj)
         return line
 

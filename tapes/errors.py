@@ -53,3 +53,14 @@ class TapeWriteError(TapeproxyError):
 
 class UsageError(TapeproxyError):
     """The command line or a setting asks for something that cannot be done."""
+
+
+class PortInUseError(TapeproxyError):
+    """The address to listen on is taken, or may not be used. `port` as asked for."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        self.host, self.port, self.reason = host, port, reason
+        super().__init__(
+            f"cannot listen on {host}:{port}: {reason}",
+            fix="leave --port out to take a free one, or name another",
+        )

@@ -2,7 +2,8 @@
 
 `docs/FORMAT.md` is the specification. `tapes/parsing.py` builds a record from a JSON object, `to_json` turns it back.
 Times are integer nanoseconds after the head's `started_at`. Header names and values, URLs and reason phrases are bytes
-on the wire; JSON holds them as ISO-8859-1 text, one character a byte, so nothing is lost.
+on the wire; JSON holds them as ISO-8859-1 text, one character a byte, so nothing is lost. Text from the operating
+system may hold what is not UTF-8, as lone surrogates (PEP 383); JSON holds that as base64 of its bytes.
 """
 
 import base64
@@ -74,14 +75,14 @@ class Head:
             "must": self.must,
             "by": self.by,
             "started_at": self.started_at,
-            "argv": self.argv,
-            "cwd": self.cwd,
+            "argv": [dump_text(arg) for arg in self.argv],
+            "cwd": dump_text(self.cwd),
             "host": self.host,
             "platform": self.platform,
             "python": self.python,
             "tz": self.tz,
             "lang": self.lang,
-            "secrets": self.secrets,
+            "secrets": [dump_text(name) for name in self.secrets],
             "rules": self.rules,
         }
         optional = {"seed": self.seed, "parent": self.parent, "branch": self.branch, "edit": self.edit}
@@ -109,7 +110,11 @@ class Request:
     def to_json(self) -> Json:
         out: Json = {"t": self.t}
         if self.lane is not None:
-            out |= {"lane": self.lane, "n": self.n, "reads": self.reads}
+            out["lane"] = self.lane
+        if self.n is not None:
+            out["n"] = self.n
+        if self.reads is not None:
+            out["reads"] = self.reads
         out["method"] = self.method.decode("latin-1")
         out["url"] = self.url.decode("latin-1")
         out["http"] = self.http
@@ -183,7 +188,7 @@ class End:
     def to_json(self) -> Json:
         out: Json = {"t": self.t, "of": self.of, "how": self.how}
         if self.error is not None:
-            out["error"] = self.error
+            out["error"] = dump_text(self.error)
         if self.trailers:
             out["trailers"] = _dump_headers(self.trailers)
         return out | self.extra
@@ -201,7 +206,7 @@ class Note:
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        out: Json = {"t": self.t, "what": self.what, "text": self.text}
+        out: Json = {"t": self.t, "what": self.what, "text": dump_text(self.text)}
         return (out | {"data": self.data} if self.data else out) | self.extra
 
 
@@ -254,15 +259,29 @@ type Record = Head | Request | Response | Chunks | End | Note | Exit | Seal | Un
 
 
 def dump_body(body: Body) -> str | Json:
-    """The JSON form of a body: text when it is valid UTF-8, else base64, or a reference to another record's."""
+    """The JSON form of a body: text when it is valid UTF-8, else base64, or a reference to another record's.
+
+    What holds a NUL byte is not text: JSON would spend six characters on each.
+    """
     if isinstance(body, Like):
         if body.whole:
             return {"ref": body.of}
         return {"like": body.of, "head": body.head, "mid": dump_body(body.mid), "tail": body.tail}
+    if b"\0" not in body:
+        try:
+            return body.decode()
+        except UnicodeDecodeError:
+            pass
+    return {"b64": base64.b64encode(body).decode()}
+
+
+def dump_text(text: str) -> str | Json:
+    """The JSON form of text from the operating system. Raises ValueError for a surrogate that stands for no byte."""
     try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return {"b64": base64.b64encode(body).decode()}
+        text.encode()
+    except UnicodeEncodeError:
+        return {"b64": base64.b64encode(text.encode(errors="surrogateescape")).decode()}
+    return text
 
 
 def _dump_headers(headers: Headers) -> list[list[str]]:

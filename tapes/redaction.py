@@ -75,7 +75,8 @@ class Redactor:
 
     def content(self, data: bytes) -> bytes:
         """Redact known secrets wherever they stand."""
-        if self._find is None:
+        # `in` is some twenty times faster than an alternation that finds nothing.
+        if self._find is None or not any(form in data for form in self._tokens):
             return data
         return self._find.sub(lambda match: self._tokens[match[0]], data)
 
@@ -154,9 +155,9 @@ class StreamRedactor:
 
 def _redact_pieces(pieces: list[Timed], find: re.Pattern[bytes], tokens: dict[bytes, bytes]) -> list[Timed]:
     text = b"".join(data for _, data in pieces)
-    matches = list(find.finditer(text))
-    if not matches:
+    if not any(form in text for form in tokens):
         return pieces
+    matches = find.finditer(text)
     cut = _cutter([(m.start(), m.end(), tokens[m[0]]) for m in matches], text)
     out: list[Timed] = []
     start = 0

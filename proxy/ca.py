@@ -1,0 +1,190 @@
+"""The project's certificate authority: where it lies, the bundles made of it, the TLS contexts it backs.
+
+Made once, in `home()`, laid out so that the directory serves as mitmproxy's confdir:
+
+    mitmproxy-ca.pem        private key and certificate, mode 0600; the one source of truth
+    mitmproxy-ca-cert.pem   the certificate alone; derived
+    bundle-<hash>.pem       the certificate and public roots, for clients that take exactly one file; derived
+
+A CA that is there but can't be used is an error, never a reason to make another: somebody may trust the old one.
+
+Opening a CA and naming its bundle lies on the start-up path of every replay, so neither imports cryptography or ssl
+(50 and 20 ms): `open` checks the file in outline, the first leaf to be minted its key and signature.
+"""
+
+import functools
+import os
+from datetime import UTC, datetime
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tapeproxy.proxy import pemfiles
+from tapeproxy.proxy.pemfiles import CaError, PrivateFile
+
+if TYPE_CHECKING:
+    import ssl
+
+    from tapeproxy.proxy.leaves import Issuer
+
+__all__ = ["CaError", "CertificateAuthority", "home", "normal_host"]
+
+_PRIVATE = "mitmproxy-ca.pem"
+_PUBLIC = "mitmproxy-ca-cert.pem"
+_MOST_CONTEXTS = 512
+
+
+def home() -> Path:
+    """Where tapeproxy keeps what outlives a run: $TAPEPROXY_HOME, else ~/.tapeproxy. Absolute; may not exist yet.
+
+    Raises CaError when neither is known.
+    """
+    try:
+        return Path(os.environ.get("TAPEPROXY_HOME") or "~/.tapeproxy").expanduser().absolute()
+    except RuntimeError:
+        what = "there is no home directory to keep the certificate authority in"
+        raise CaError(what, fix=pemfiles.USE_ANOTHER_HOME) from None
+
+
+class CertificateAuthority:
+    """An opened CA, from `open`. Bundles and leaf certificates are made on demand."""
+
+    def __init__(self, private: PrivateFile) -> None:
+        self._private = private
+        self._contexts: dict[tuple[str, datetime | None], ssl.SSLContext] = {}
+
+    @classmethod
+    def open(cls, directory: Path | None = None) -> "CertificateAuthority":
+        """Open the CA in `directory` (default: `home()`), making it when there is none.
+
+        Safe against other processes that do the same at once: all get the same CA. Raises CaError.
+        """
+        path = (directory.absolute() if directory else home()) / _PRIVATE
+        text = pemfiles.read_if_there(path)
+        if text is None:
+            from tapeproxy.proxy.leaves import new_authority
+
+            pemfiles.create(path, new_authority())
+            text = pemfiles.read(path)
+        authority = cls(pemfiles.parse_private(path, text))
+        pemfiles.restrict(path)
+        authority._publish()
+        return authority
+
+    @property
+    def directory(self) -> Path:
+        """The directory that holds it all: mitmproxy's confdir."""
+        return self._private.path.parent
+
+    @property
+    def certificate(self) -> Path:
+        """The public certificate, PEM."""
+        return self.directory / _PUBLIC
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the certificate, as `openssl x509 -fingerprint -sha256` prints it."""
+        import hashlib
+
+        return hashlib.sha256(self._private.der).digest().hex(":").upper()
+
+    def bundle(self, extra: Path | None = None) -> Path:
+        """A PEM file with this CA and the public roots: certifi's, or instead those in `extra`, the user's own file.
+
+        Its name follows from path, size and time of what went in: a file once handed to a client never changes under
+        it, and one that is still good costs three `stat` calls. Raises CaError.
+        """
+        from blake3 import blake3
+
+        sources = (self.certificate, extra.absolute() if extra else _certifi())
+        key = "\n".join(pemfiles.version(source) for source in sources)
+        path = self.directory / f"bundle-{blake3(key.encode()).hexdigest(8)}.pem"
+        if not path.exists():
+            parts = [pemfiles.read_roots(source).rstrip() + b"\n" for source in sources]
+            pemfiles.replace(path, b"".join(parts))
+        return path
+
+    def server_context(self, host: str, valid_from: datetime | None = None) -> "ssl.SSLContext":
+        """A server's TLS context with a leaf for `host`: a DNS name, also an international one, or an IP address.
+
+        The leaf is valid now and at `valid_from` (the tape's start), with a year to spare on both sides. A client
+        that asks for another name (SNI) gets that one's leaf. Contexts are kept in memory.
+        Raises CaError when the CA can't sign, or no certificate can name that host.
+        """
+        name = normal_host(host)
+        context = self._contexts.get((name, valid_from))
+        if context is None:
+            context = self._new_context(name, valid_from)
+            if len(self._contexts) >= _MOST_CONTEXTS:
+                del self._contexts[next(iter(self._contexts))]
+            self._contexts[name, valid_from] = context
+        return context
+
+    def _new_context(self, name: str, valid_from: datetime | None) -> "ssl.SSLContext":
+        import ssl
+
+        def choose(connection: ssl.SSLSocket | ssl.SSLObject, asked: str | None, _: ssl.SSLContext) -> int | None:
+            try:
+                if asked and asked != name:
+                    connection.context = self.server_context(asked, valid_from)
+            except CaError:
+                return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
+            return None
+
+        now = datetime.now(UTC)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_alpn_protocols(["http/1.1"])
+        context.num_tickets = 0
+        context.sni_callback = choose
+        with pemfiles.passing_file(self._issuer.mint(name, [now, valid_from or now])) as path:
+            context.load_cert_chain(path)
+        return context
+
+    @functools.cached_property
+    def _issuer(self) -> "Issuer":
+        from tapeproxy.proxy.leaves import Issuer
+
+        path = self._private.path
+        try:
+            issuer = Issuer.parse(self._private.text)
+        except ValueError as error:
+            raise pemfiles.damaged(path, str(error)) from None
+        if issuer.certificate.not_valid_after_utc < datetime.now(UTC):
+            raise CaError("the certificate authority has expired", where=str(path), fix=pemfiles.START_ANEW)
+        return issuer
+
+    def _publish(self) -> None:
+        there = pemfiles.read_if_there(self.certificate)
+        if there is None:
+            pemfiles.replace(self.certificate, self._private.certificate)
+        elif there.strip() != self._private.certificate.strip():
+            what = f"this is not the certificate of {_PRIVATE} beside it"
+            fix = "delete it, and the next start writes the right one"
+            raise CaError(what, where=str(self.certificate), fix=fix)
+
+
+def normal_host(host: str) -> str:
+    """The form in which a certificate names `host`: lower case, ASCII, without brackets, zone or final dot.
+
+    Raises CaError when it is no host name.
+    """
+    plain = host.removeprefix("[").removesuffix("]").partition("%")[0].removesuffix(".").lower()
+    try:
+        name = plain if plain.isascii() else plain.encode("idna").decode("ascii")
+    except UnicodeError:
+        name = ""
+    if len(name) > 253 or not name.isprintable() or not all(0 < len(label) < 64 for label in name.split(".")):
+        raise CaError("no certificate can be made for this host name", where=repr(host[:80]))
+    return name
+
+
+def _certifi() -> Path:
+    # Importing certifi costs 30 ms (importlib.resources), finding it 0.1 ms. Debian's has no file of its own.
+    spec = PathFinder.find_spec("certifi")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        path = Path(folder) / "cacert.pem"
+        if path.is_file():
+            return path
+    import certifi
+
+    return Path(certifi.where())

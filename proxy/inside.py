@@ -1,0 +1,148 @@
+"""Inside traffic: a request of the run to a server of the run, passed on live over loopback while it is listened to.
+
+The only module of a replay that opens a connection, and only to the loopback address that its caller has checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httptools
+
+from tapeproxy.proxy.replayer import Asked
+from tapeproxy.tapes.records import Headers
+
+_READ = 1 << 16
+_HOP = frozenset({b"proxy-connection", b"proxy-authorization"})
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An answer that was passed on. `keep_alive`: the client may use its connection again."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    keep_alive: bool
+
+
+@dataclass(slots=True)
+class _Listener:
+    """Reads a response as it goes by. `complete` once it is whole, or its head is and there can be no body."""
+
+    head_only: bool
+    parser: Any = None
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    body: list[bytes] = field(default_factory=list)
+    complete: bool = False
+
+    @property
+    def delimited(self) -> bool:
+        names = {name.lower() for name, _ in self.headers}
+        return not self.headers or bool(names & {b"content-length", b"transfer-encoding"})
+
+    def heard(self, keep_alive: bool) -> Heard:
+        return Heard(self.parser.get_status_code(), tuple(self.headers), b"".join(self.body), keep_alive)
+
+    def on_message_begin(self) -> None:
+        self.headers.clear()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        # llhttp would wait for the body that the headers of an answer to HEAD announce.
+        self.complete = self.head_only and self.parser.get_status_code() >= 200
+
+    def on_body(self, data: bytes) -> None:
+        self.body.append(data)
+
+    def on_message_complete(self) -> None:
+        self.complete = self.parser.get_status_code() >= 200
+
+
+async def relay_exchange(
+    asked: Asked, host: str, port: int, send: Callable[[bytes], None], heard: Callable[[Heard], None]
+) -> bool | None:
+    """Send the request to `host`:`port` and pass the answer to `send` as it comes.
+
+    `heard` gets the whole answer before its last bytes are sent, so that whatever it finds is known before the client
+    acts on it. Returns whether the connection may be used again; None when there was no whole answer.
+    """
+    try:
+        reader, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return None
+    try:
+        writer.write(_request_bytes(asked))
+        return await _listen(reader, asked, send, heard)
+    except OSError:
+        return None
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def relay_tunnel(client: asyncio.Transport, host: str, port: int) -> asyncio.Transport | None:
+    """Join the client's connection to `host`:`port`; returns the far transport, or None with the client closed."""
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.create_connection(lambda: _FarEnd(client), host, port)
+    except OSError:
+        client.close()
+        return None
+    return transport
+
+
+class _FarEnd(asyncio.Protocol):
+    """Passes on what a server of the run sends into a tunnel."""
+
+    def __init__(self, client: asyncio.Transport) -> None:
+        self._client = client
+
+    def data_received(self, data: bytes) -> None:
+        self._client.write(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._client.close()
+
+
+async def _listen(
+    reader: asyncio.StreamReader, asked: Asked, send: Callable[[bytes], None], heard: Callable[[Heard], None]
+) -> bool | None:
+    listener = _Listener(head_only=asked.method == b"HEAD")
+    parser = listener.parser = httptools.HttpResponseParser(listener)
+    while data := await reader.read(_READ):
+        try:
+            parser.feed_data(data)
+        except httptools.HttpParserError:
+            return None
+        if listener.complete:
+            whole = listener.heard(parser.should_keep_alive())
+            heard(whole)
+            send(data)
+            return whole.keep_alive
+        send(data)
+    # A body that ends with the connection is whole, any other is cut.
+    if listener.delimited:
+        return None
+    heard(listener.heard(False))
+    return False
+
+
+def _request_bytes(asked: Asked) -> bytes:
+    after_scheme = asked.url.partition(b"://")[2]
+    slash = after_scheme.find(b"/")
+    target = after_scheme[slash:] if slash >= 0 else b"/"
+    names = {name.lower() for name, _ in asked.headers}
+    headers = [(name, value) for name, value in asked.headers if name.lower() not in _HOP]
+    if b"transfer-encoding" in names:
+        headers = [(name, value) for name, value in headers if name.lower() != b"transfer-encoding"]
+        headers.append((b"content-length", b"%d" % len(asked.body)))
+    lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+    return asked.method + b" " + target + b" HTTP/1.1\r\n" + lines + b"\r\n" + asked.body

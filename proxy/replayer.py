@@ -1,0 +1,140 @@
+"""The decisions of a replay: which answer each request gets, and what counts against the run. No socket, no clock."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tapeproxy.tapes.answers import Answer, render
+from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.explain import Difference, body_differences, explain, summary_line
+from tapeproxy.tapes.identity import canonical_body, parse_target
+from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
+from tapeproxy.tapes.records import Headers
+from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.violations import Drift, Violation
+
+_LOOPBACK = ("localhost", "127.", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as the client sent it. `url` is absolute."""
+
+    method: bytes
+    url: bytes
+    headers: Headers
+    body: bytes
+    http10: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The request goes to a server of the run itself; what comes back is given to `compare`."""
+
+    host: str
+    port: int
+    ask: Ask
+    taped: Exchange | None
+
+
+type Decision = Answer | Violation | Live
+
+
+@dataclass(slots=True)
+class Replayer:
+    """One replay of one tape. `owns_port` says whether a process of the run listens on a loopback port.
+
+    `noticed` is called with every violation and drift as it happens.
+    """
+
+    tape: Tape
+    redactor: Redactor
+    owns_port: Callable[[int], bool]
+    noticed: Callable[[Violation | Drift], None]
+    served: int = 0
+    live: int = 0
+    violations: list[Violation] = field(default_factory=list)
+    drifts: list[Drift] = field(default_factory=list)
+    index: Index = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.index = Index(self.tape.exchanges)
+
+    def decide(self, asked: Asked) -> Decision:
+        """What to do with a request."""
+        ask = self._ask(asked)
+        try:
+            target = parse_target(ask.url)
+        except ValueError as error:
+            return self.violate(Violation("malformed", summary_line(ask), f"the request cannot be read: {error}"))
+        loopback = target.host.startswith(_LOOPBACK)
+        if loopback and self.owns_port(target.port):
+            return self._live(target.host, target.port, ask)
+        found = self.index.take(ask)
+        if isinstance(found, Hit):
+            return self._serve(found.exchange, ask, asked.http10)
+        if loopback and self.index.knows(self._inside(ask)):
+            # A server of the run that is not up yet, or down again: what a client sees then is a closed connection.
+            return Answer((), "cut")
+        return self.violate(self._miss(found))
+
+    def compare(self, live: Live, status: int, headers: Headers, body: bytes) -> None:
+        """Compare the answer of a server of the run with what the tape heard from it."""
+        taped = live.taped
+        if taped is None or taped.response is None:
+            return
+        found = (
+            [Difference("status", str(taped.response.status), str(status))] if taped.response.status != status else []
+        )
+        _, was = canonical_body(taped.response.headers, taped.response_body)
+        _, now = canonical_body(headers, self.redactor.content(body))
+        found += body_differences(was, now)
+        if found:
+            what = f"a server of the run answered another way than in exchange {taped.number}"
+            self.drift(Drift(summary_line(live.ask), what, tuple(found)))
+
+    def violate(self, violation: Violation) -> Violation:
+        """Count a violation and tell whoever listens."""
+        self.violations.append(violation)
+        self.noticed(violation)
+        return violation
+
+    def drift(self, drift: Drift) -> None:
+        """Count a drift and tell whoever listens."""
+        self.drifts.append(drift)
+        self.noticed(drift)
+
+    def _ask(self, asked: Asked) -> Ask:
+        redactor = self.redactor
+        return Ask(asked.method, redactor.url(asked.url), asked.headers, redactor.content(asked.body))
+
+    def _inside(self, ask: Ask) -> Ask:
+        return Ask(ask.method, ask.url, ask.headers, ask.body, inside=True)
+
+    def _live(self, host: str, port: int, ask: Ask) -> Live:
+        inside = self._inside(ask)
+        self.live += 1
+        found = self.index.take(inside)
+        if isinstance(found, Hit):
+            return Live(host, port, inside, found.exchange)
+        what = "a request to a server of the run is not on the tape"
+        explanation = explain(found, self.index)
+        self.drift(Drift(summary_line(inside), what, explanation.differences))
+        return Live(host, port, inside, None)
+
+    def _serve(self, exchange: Exchange, ask: Ask, http10: bool) -> Decision:
+        if exchange.response is not None and exchange.response.status == 101:
+            what = f"exchange {exchange.number} became a WebSocket, whose frames are not on the tape"
+            return self.violate(Violation("websocket", summary_line(ask), what))
+        self.served += 1
+        if exchange.end is None:
+            what = f"the tape was interrupted during exchange {exchange.number}: its answer is cut off there"
+            self.violate(Violation("interrupted", summary_line(ask), what))
+        return render(exchange, http10=http10)
+
+    def _miss(self, miss: Miss) -> Violation:
+        explanation = explain(miss, self.index)
+        if miss.used:
+            times = "once" if miss.used == 1 else f"{miss.used} times"
+            what = f"the tape has this request {times}, and each answer was given out already"
+            return Violation("used-up", explanation.request, what, explanation)
+        return Violation("miss", explanation.request, "this request is not on the tape", explanation)

@@ -1,0 +1,85 @@
+"""The replay wire: listens on loopback and answers from a tape. It has no client side and imports no mitmproxy."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tapeproxy.proxy.connection import Connection
+from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.tapes.errors import PortInUseError
+
+IDLE_SECONDS = 600.0
+_BACKLOG = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a tape server serves. `speed`: None at once, 1.0 as recorded, 2.0 twice as fast. `port` 0: a free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    speed: float | None = None
+
+
+@dataclass(slots=True)
+class TapeServer:
+    """One tape on one port.
+
+    `tls_context` gives a server context for a host name; `is_inside` says whether a host and port is a server of the
+    run; `refusals` collects the hosts whose certificate a client would not take, with the reason.
+    """
+
+    replayer: Replayer
+    tls_context: Callable[[str], ssl.SSLContext]
+    is_inside: Callable[[str, int], bool]
+    serving: Serving = field(default_factory=Serving)
+    connections: set[Connection] = field(default_factory=set)
+    refusals: dict[str, str] = field(default_factory=dict)
+    room: bytearray = field(default_factory=lambda: bytearray(1 << 18))
+    loop: asyncio.AbstractEventLoop = field(init=False)
+    _server: asyncio.Server | None = None
+    _sweep: asyncio.TimerHandle | None = None
+
+    @property
+    def speed(self) -> float | None:
+        return self.serving.speed
+
+    async def start(self) -> int:
+        """Listen; returns the port. Raises PortInUseError."""
+        self.loop = asyncio.get_running_loop()
+        host, port = self.serving.host, self.serving.port
+        try:
+            self._server = await self.loop.create_server(lambda: Connection(self), host, port, backlog=_BACKLOG)
+        except OSError as error:
+            raise PortInUseError(host, port, (error.strerror or str(error)).lower()) from None
+        self._schedule_sweep()
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def stop(self) -> None:
+        """Stop listening and drop every connection."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self.connections):
+            connection.abort()
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    def refused_tls(self, host: str, error: ssl.SSLError) -> None:
+        """A client broke off the handshake: usually it does not trust our certificate authority."""
+        self.refusals.setdefault(host, error.reason or str(error))
+
+    def _schedule_sweep(self) -> None:
+        self._sweep = self.loop.call_later(IDLE_SECONDS / 10, self._sweep_idle)
+
+    def _sweep_idle(self) -> None:
+        limit = self.loop.time() - IDLE_SECONDS
+        for connection in list(self.connections):
+            if connection.last_heard < limit:
+                connection.close_idle()
+        self._schedule_sweep()

@@ -1,0 +1,111 @@
+"""From an exchange to the LLM call it is, if it is one; knows how bodies are framed, the dialects know the rest.
+
+Whatever the bytes are, the answer is a Call or None, never an exception: a tape holds what the world sent.
+"""
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from tapeproxy.tapes.codings import decode, header
+from tapeproxy.tapes.conversation import Answer, Call
+from tapeproxy.tapes.dialects import anthropic, ollama, openai_chat, openai_responses
+from tapeproxy.tapes.dialects.shapes import error_of, mapping_of, name_of, text_of
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.sse import parse_events, split_json_lines
+
+_DIALECTS = (openai_chat.DIALECT, anthropic.DIALECT, openai_responses.DIALECT, ollama.DIALECT)
+_PRELUDE = struct.Struct(">III")
+
+
+def read_call(exchange: Exchange) -> Call | None:
+    """The LLM call that `exchange` carries, as far as it came; None when it is something else."""
+    path = exchange.request.url.decode("latin-1").partition("?")[0].rstrip("/")
+    request = _load(decode(exchange.request_body, exchange.request.headers).data)
+    if not isinstance(request, dict):
+        return None
+    for dialect in _DIALECTS:
+        asked = dialect.read_request(path, request)
+        if asked is None:
+            continue
+        answer = read_answer(exchange)
+        answered = dialect.read_answer(answer)
+        return Call(
+            dialect.name,
+            answered.model or asked.model,
+            asked.messages,
+            answered.message,
+            answered.stop,
+            answered.tokens_in,
+            answered.tokens_out,
+            answered.error or _read_failure(answer),
+            answer.streamed,
+        )
+    return None
+
+
+def read_answer(exchange: Exchange) -> Answer:
+    """The JSON objects of the response body: of SSE, JSON lines, an AWS event stream, or a plain JSON object."""
+    if exchange.response is None:
+        return Answer()
+    headers, status = exchange.response.headers, exchange.response.status
+    body = decode(exchange.response_body, headers).data
+    kind = header(headers, b"content-type").lower()
+    if b"vnd.amazon.eventstream" in kind:
+        return Answer(tuple(_objects(_aws_payloads(body))), True, status)
+    whole = None if b"event-stream" in kind else _load(body)
+    if isinstance(whole, dict) and b"ndjson" not in kind:
+        return Answer((whole,), False, status)
+    # Some recorders lose the content type, so the first byte decides: no SSE field begins with a brace.
+    if body.lstrip().startswith(b"{"):
+        return Answer(tuple(_objects(split_json_lines(body))), True, status)
+    events = (event.data.encode() for event in parse_events(body))
+    return Answer(tuple(_objects(events)), True, status)
+
+
+def _read_failure(answer: Answer) -> str | None:
+    """What an error response says, in shapes that no dialect owns."""
+    if answer.status is None or answer.status < 400:
+        return None
+    for obj in answer.objects:
+        for said in (error_of(obj), name_of(obj.get("message")), name_of(obj.get("detail"))):
+            if said:
+                return said
+    return f"HTTP status {answer.status}"
+
+
+def _objects(texts: Iterator[bytes] | list[bytes]) -> Iterator[Json]:
+    """The texts that are JSON objects; `[DONE]` and what was cut are none."""
+    return (value for text in texts if isinstance(value := _load(text), dict))
+
+
+def _load(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _aws_payloads(body: bytes) -> Iterator[bytes]:
+    """The events inside an AWS event stream, as Bedrock wraps them: `{"bytes": base64}` in each message.
+
+    A message is total length, headers' length and a CRC (4 bytes each), headers, payload, a CRC.
+    https://docs.aws.amazon.com/transcribe/latest/dg/event-stream.html
+    """
+    at = 0
+    while len(body) - at >= _PRELUDE.size:
+        total, headers, _ = _PRELUDE.unpack_from(body, at)
+        if total < _PRELUDE.size + headers + 4 or at + total > len(body):
+            return
+        payload = body[at + _PRELUDE.size + headers : at + total - 4]
+        inner = text_of(mapping_of(_load(payload)).get("bytes"))
+        try:
+            yield base64.b64decode(inner, validate=True) if inner else payload
+        except binascii.Error:
+            yield payload
+        at += total

@@ -1,0 +1,108 @@
+"""Each answer is given out once, in the order of the tape, and nothing is guessed."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
+from tapeproxy.tapes.records import End, Request, Response
+
+JSON = ((b"content-type", b"application/json"),)
+
+
+def taped(*requests: tuple[bytes, bytes], inside: bool = False) -> list[Exchange]:
+    """Exchanges for (path, JSON body) pairs."""
+    return [
+        Exchange(
+            number,
+            number,
+            Request(t=number, method=b"POST", url=b"https://h" + path, headers=JSON, body=body, inside=inside),
+            Response(t=number, of=number, status=200),
+        )
+        for number, (path, body) in enumerate(requests, 1)
+    ]
+
+
+def ask(path: bytes, body: bytes = b"{}") -> Ask:
+    return Ask(b"POST", b"https://h" + path, JSON, body)
+
+
+def numbers(index: Index, *asks: Ask) -> list[int | str]:
+    """The numbers of the exchanges given out; 'miss N' where N of that identity were used up."""
+    results = (index.take(one) for one in asks)
+    return [r.exchange.number if isinstance(r, Hit) else f"miss {r.used}" for r in results]
+
+
+def test_a_counter_gives_its_answers_in_order_and_then_misses() -> None:
+    index = Index(taped((b"/n", b"{}"), (b"/n", b"{}"), (b"/n", b"{}")))
+    assert numbers(index, *[ask(b"/n")] * 5) == [1, 2, 3, "miss 3", "miss 3"]
+
+
+def test_three_urls_twice_each_interleaved() -> None:
+    index = Index(taped(*[(path, b"{}") for path in (b"/a", b"/b", b"/c", b"/b", b"/a", b"/c")]))
+    asked = [ask(path) for path in (b"/c", b"/a", b"/a", b"/b", b"/c", b"/b")]
+    assert numbers(index, *asked) == [3, 1, 5, 2, 6, 4]
+    assert index.unused() == []
+
+
+def test_what_was_never_taped_is_a_miss_that_says_so() -> None:
+    index = Index(taped((b"/a", b'{"x":1}')))
+    assert numbers(index, ask(b"/b"), ask(b"/a", b'{"x":2}'), ask(b"/a", b'{"x":1}')) == ["miss 0", "miss 0", 1]
+
+
+def test_a_request_that_is_equal_byte_for_byte_does_not_overtake_an_equal_one() -> None:
+    index = Index(taped((b"/a", b'{"x":1,"y":2}'), (b"/a", b'{"y":2,"x":1}')))
+    assert numbers(index, ask(b"/a", b'{"y":2,"x":1}'), ask(b"/a", b'{"y":2,"x":1}')) == [1, 2]
+
+
+def test_history_and_model_tell_calls_apart() -> None:
+    rounds = [b'{"m":"a","h":[1]}', b'{"m":"a","h":[1,2]}', b'{"m":"b","h":[1]}']
+    index = Index(taped(*[(b"/chat", body) for body in rounds]))
+    assert numbers(index, *[ask(b"/chat", body) for body in (rounds[2], rounds[1], rounds[0])]) == [3, 2, 1]
+
+
+def test_inside_traffic_is_apart_from_the_world() -> None:
+    index = Index(taped((b"/a", b"{}"), inside=True))
+    assert isinstance(index.take(ask(b"/a")), Miss)
+    inside = Ask(b"POST", b"https://127.0.0.1:9/a", JSON, b"{}", inside=True)
+    assert index.knows(inside)
+    assert isinstance(index.take(inside), Hit)
+    assert index.knows(inside)
+
+
+def test_an_exchange_whose_outcome_is_unknown_is_never_an_answer() -> None:
+    (cut,) = taped((b"/a", b"{}"))
+    cut.response = None
+    assert numbers(Index([cut]), ask(b"/a")) == ["miss 0"]
+    cut.end = End(t=9, of=1, how="connect-error")
+    assert numbers(Index([cut]), ask(b"/a")) == [1]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([b"/a", b"/b"]), st.integers(0, 2), st.booleans()), max_size=12), st.randoms()
+)
+def test_any_order_of_asking_gives_each_identity_its_answers_in_order(
+    calls: list[tuple[bytes, int, bool]], random: Random
+) -> None:
+    bodies = [b'{"x":%d,"y":0}' % x if swap else b'{"y":0,"x":%d}' % x for _, x, swap in calls]
+    index = Index(taped(*[(path, body) for (path, _, _), body in zip(calls, bodies, strict=True)]))
+    order = list(range(len(calls)))
+    random.shuffle(order)
+    given_out: dict[tuple[bytes, int], list[int]] = {}
+    for at in order:
+        path, x, swap = calls[at]
+        hit = index.take(ask(path, b'{"y":0,"x":%d}' % x if swap else b'{"x":%d,"y":0}' % x))
+        assert isinstance(hit, Hit)
+        given_out.setdefault((path, x), []).append(hit.exchange.number)
+    for (path, x), taken in given_out.items():
+        expected = [n for n, (p, v, _) in enumerate(calls, 1) if (p, v) == (path, x)]
+        assert taken == expected
+
+
+@pytest.mark.parametrize("url", [b"", b"/relative"])
+def test_a_url_that_is_not_absolute_is_refused(url: bytes) -> None:
+    with pytest.raises(ValueError, match="absolute"):
+        Index([]).take(Ask(b"GET", url, (), b""))
