@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -68,7 +69,9 @@ class TapeServer:
         for connection in list(self.connections):
             connection.abort()
         if self._server is not None:
-            await self._server.wait_closed()
+            # A connection accepted while closing is never counted down (CPython 3.12), so the wait needs an end.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._server.wait_closed(), 1.0)
 
     def refused_tls(self, host: str, error: ssl.SSLError) -> None:
         """A client broke off the handshake: usually it does not trust our certificate authority."""

@@ -1,0 +1,105 @@
+"""The `tapeproxy` command: finds the subcommand, runs it, turns errors into lines and exit codes.
+
+Subcommands are imported when they are run, not before: `--help` and `replay` must not wait for mitmproxy.
+"""
+
+import importlib
+import os
+import sys
+from typing import Any, NamedTuple
+
+import click
+
+import tapeproxy
+from tapeproxy.tapes.errors import TapeproxyError
+
+
+class _Lazy(NamedTuple):
+    module: str
+    attribute: str
+    help: str
+
+
+COMMANDS: dict[str, _Lazy] = {
+    "record": _Lazy("record", "command", "Run an agent and tape every HTTP exchange it makes."),
+    "replay": _Lazy("replay", "command", "Run an agent against a tape: offline, without a key."),
+    "verify": _Lazy("verify", "command", "Check that a tape is whole and unchanged."),
+    "show": _Lazy("show", "command", "Show what is on a tape, or one exchange whole."),
+    "ls": _Lazy("ls", "command", "List the tapes in .tapes."),
+    "prune": _Lazy("ls", "prune", "Delete old tapes from .tapes."),
+    "start": _Lazy("start", "command", "Run a proxy until it is stopped, for agents started elsewhere."),
+    "stop": _Lazy("start", "stop", "Stop the proxy that `start` runs here, and seal its tape."),
+    "env": _Lazy("env", "command", "Print the variables that send a shell's programs through `start`'s proxy."),
+    "ca": _Lazy("ca", "command", "Show, export or remove the certificate authority."),
+    "provider": _Lazy("provider", "command", "Run the fake LLM provider, for tests without a key."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use; their one-line helps are known before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        lazy = COMMANDS.get(cmd_name)
+        if lazy is None:
+            return None
+        module = importlib.import_module(f"tapeproxy.cli.{lazy.module}")
+        command: click.Command = getattr(module, lazy.attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.help) for name, lazy in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            # The usual slip: the agent's command without `record --` before it.
+            if args and not args[0].startswith("-") and "/" not in args[0]:
+                hint = f"{error.format_message()}\nTo record it, run: tapeproxy record -- {' '.join(args)}"
+                raise click.UsageError(hint, ctx) from None
+            raise
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(tapeproxy.__version__, "-V", "--version", prog_name="tapeproxy")
+def cli() -> None:
+    """Tape everything an agent hears over HTTP, and replay the run offline, byte for byte.
+
+    \b
+    tapeproxy record -- python agent.py     run it for real and make a tape
+    tapeproxy replay                        run it again from the last tape: no network, no key
+    tapeproxy show                          see what happened
+
+    Exit codes: the agent's own; 2 wrong usage; 3 violation: the run asked for something that is not on the tape;
+    4 drift; 5 a tape that is damaged, interrupted or could not be written. See docs/CLI.md.
+    """
+
+
+def main(args: list[str] | None = None) -> Any:
+    """Run the command line and exit with its code."""
+    try:
+        code = cli.main(args=args, standalone_mode=False)
+    except TapeproxyError as error:
+        click.echo(f"tapeproxy: {error}", err=True)
+        code = error.exit_code
+    except click.exceptions.Abort:
+        click.echo("tapeproxy: stopped", err=True)
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except BrokenPipeError:
+        # The reader of our output has left, as `head` does; Python would complain again while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""`tapeproxy record`: parse, run, and say in a few lines what was taped."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+import click
+from tapeproxy.cli.choose import default_path
+from tapeproxy.cli.rendering import duration, printable, size
+
+from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
+from tapeproxy.tapes.errors import UsageError
+
+UNTAPED = {
+    "websocket-untaped": "WebSocket frames to {host} passed through untaped ({n}); a replay can't serve them",
+    "tunnel-untaped": "a tunnel to {host} was not HTTP and passed through untaped ({n}); a replay can't serve it",
+    "client-refused-ca": (
+        "a client refused our certificate for {host} ({n}): it reads none of SSL_CERT_FILE, REQUESTS_CA_BUNDLE, "
+        "CURL_CA_BUNDLE, NODE_EXTRA_CA_CERTS; give it the certificate of `tapeproxy ca`"
+    ),
+}
+
+
+@click.command(cls=AgentCommand)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The tape to write.  [default: in .tapes]")
+@click.option("--force", is_flag=True, help="Replace the tape if it exists.")
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
+@click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
+@click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM).")
+@click.option("--client-cert", type=click.Path(path_type=Path), help="A client certificate with its key (PEM).")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    output: Path | None,
+    force: bool,
+    port: int,
+    maps: tuple[str, ...],
+    upstream_ca: Path | None,
+    client_cert: Path | None,
+    timeout: float | None,
+    quiet: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Run an agent and tape every HTTP exchange it makes.
+
+    \b
+    tapeproxy record -- python agent.py
+    tapeproxy record -o bug.tape.jsonl.gz -- node agent.mjs
+    tapeproxy record --map api.openai.com=http://127.0.0.1:8000 -- ./agent.sh
+
+    The agent runs as it would without us: same terminal, same signals, same exit code. Credentials are replaced by
+    tokens on the tape, never in what is sent. The exit code is the agent's; 5 if the tape could not be written whole.
+    """
+    from tapeproxy.addons.hostmap import parse_map
+    from tapeproxy.proxy.recording import RecordSettings, record
+
+    if words:
+        raise UsageError(f"unexpected word {words[0]!r}", fix="put the agent's command after --")
+    argv = agent_argv(ctx)
+    if not argv:
+        raise UsageError("there is no command to record", fix="put it after --: tapeproxy record -- python agent.py")
+    settings = RecordSettings(
+        tape=output or default_path(argv, datetime.now()),
+        argv=argv,
+        environment=dict(os.environ),
+        cwd=str(Path.cwd()),
+        force=force,
+        port=port,
+        hosts=parse_map(maps),
+        upstream_ca=upstream_ca,
+        client_certs=client_cert,
+        timeout=timeout,
+    )
+    result = asyncio.run(record(settings))
+    tell_untaped(result.untaped)
+    if result.failure is not None:
+        click.echo(f"tapeproxy: the tape is not whole: {printable(result.failure)}", err=True)
+    elif not quiet:
+        n = result.exchanges
+        click.echo(
+            f"tapeproxy: taped {n} exchange{'' if n == 1 else 's'} in {duration(result.duration_ns)} "
+            f"({size(result.size)}): {result.path}",
+            err=True,
+        )
+        if n == 0:
+            click.echo("tapeproxy: nothing was taped: does the agent honour HTTPS_PROXY? See docs/LIMITS.md", err=True)
+    assert result.outcome is not None
+    if result.outcome.stopped_by == "timeout":
+        return 124
+    return result.outcome.exit_code or (5 if result.failure is not None else 0)
+
+
+def tell_untaped(untaped: Mapping[tuple[str, str], int]) -> None:
+    """Say what passed by without being taped."""
+    for (what, host), times in untaped.items():
+        n = "once" if times == 1 else f"{times} times"
+        template = UNTAPED.get(what, what + " {host} ({n})")
+        click.echo("tapeproxy: warning: " + template.format(host=printable(host), n=n), err=True)

@@ -1,0 +1,166 @@
+"""`tapeproxy replay`: parse, run, and say how it went."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+from tapeproxy.cli.choose import choose_tape
+from tapeproxy.cli.rendering import duration, printable
+
+from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
+from tapeproxy.tapes.errors import UsageError
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.replaying import Replayed, Replaying
+    from tapeproxy.tapes.violations import Drift, Violation
+
+_SHOWN = 3
+"""Violations printed in full; of the later ones only the request."""
+
+
+class Pace(click.ParamType[float | None]):
+    """`none`, `recorded` or a factor, as a speed: None, 1.0 or the number."""
+
+    name = "pace"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
+        if value in (None, "none"):
+            return None
+        if value == "recorded":
+            return 1.0
+        try:
+            speed = float(value)
+        except ValueError:
+            speed = 0.0
+        if not 0 < speed < float("inf"):
+            self.fail(f"{value!r} is not none, recorded or a factor above 0 (2 is twice as fast)", param, ctx)
+        return speed
+
+
+@click.command(cls=AgentCommand)
+@click.argument("tape", required=False)
+@click.option(
+    "--pace",
+    type=Pace(),
+    default="none",
+    metavar="none|recorded|FACTOR",
+    help="When chunks arrive: at once, as recorded, or FACTOR times as fast.  [default: none]",
+)
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
+@click.option(
+    "--max-violations", default=20, show_default=True, type=click.IntRange(1), help="Stop the run at so many."
+)
+@click.option(
+    "--on-drift",
+    type=click.Choice(["fail", "report"]),
+    default="fail",
+    show_default=True,
+    help="What a server of the run that answers another way does to the exit code.",
+)
+@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a JSON report.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but violations and warnings.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    tape: str | None,
+    pace: float | None,
+    port: int,
+    timeout: float | None,
+    max_violations: int,
+    on_drift: Literal["fail", "report"],
+    report: Path | None,
+    quiet: bool,
+) -> int:
+    """Run an agent against a tape: offline, without a key.
+
+    \b
+    tapeproxy replay                               the last tape and its own command
+    tapeproxy replay bug.tape.jsonl.gz
+    tapeproxy replay bug.tape.jsonl.gz -- python agent.py --verbose
+
+    Nothing reaches the network. A request that is not on the tape is a violation: it is answered with status 470,
+    explained on the terminal, and makes the exit code 3 whatever the agent does about it. Otherwise the exit code is
+    the agent's; 4 when a server of the run answered another way than on the tape; 124 after --timeout.
+    """
+    from tapeproxy.proxy.replaying import ReplaySettings, replay
+
+    settings = ReplaySettings(
+        tape=choose_tape(tape),
+        environment=dict(os.environ),
+        argv=agent_argv(ctx),
+        speed=pace,
+        port=port,
+        timeout=timeout,
+        max_violations=max_violations,
+        on_drift=on_drift,
+    )
+    teller = Teller()
+    result = asyncio.run(replay(settings, teller.notice, teller.begin))
+    summarise(result, settings.tape, quiet=quiet)
+    if report is not None:
+        write_report(report, result)
+    return result.exit_code
+
+
+class Teller:
+    """Prints violations and drifts as they happen, the first ones whole."""
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def begin(self, replaying: "Replaying") -> None:
+        """Warn about what is wrong with the tape itself."""
+        if not replaying.ending.sealed:
+            click.echo("tapeproxy: warning: the tape was interrupted; it is replayed as far as it goes", err=True)
+
+    def notice(self, found: "Violation | Drift") -> None:
+        """Print one, whole or in a line."""
+        from tapeproxy.tapes.violations import Violation
+
+        self._told += 1
+        word = click.style("violation", fg="red", bold=True) if isinstance(found, Violation) else "drift"
+        text = found.to_text() if self._told <= _SHOWN else f"{found.what}: {found.request}"
+        click.echo(f"tapeproxy: {word}: " + "\n".join(printable(line) for line in text.split("\n")), err=True)
+
+
+def summarise(result: "Replayed", tape: Path, *, quiet: bool) -> None:
+    """One line on how the replay went, and warnings."""
+    for host, reason in result.refusals.items():
+        click.echo(
+            f"tapeproxy: warning: a client refused our certificate for {printable(host)} ({printable(reason)}), "
+            "so its requests never came; see docs/LIMITS.md",
+            err=True,
+        )
+    outcome = result.outcome
+    if outcome is not None and outcome.stopped_by == "violations":
+        click.echo(f"tapeproxy: stopped the run after {len(result.violations)} violations", err=True)
+    if outcome is not None and outcome.stopped_by == "timeout":
+        click.echo(f"tapeproxy: stopped the run after {duration(result.took_ns)} (--timeout)", err=True)
+    if quiet:
+        return
+    counts = [f"{result.served} of {result.exchanges} exchanges served"]
+    counts += [f"{result.live} inside the run"] if result.live else []
+    counts.append(_count(len(result.violations), "violation"))
+    counts += [_count(len(result.drifts), "drift")] if result.drifts else []
+    counts += [f"{len(result.unused)} unused"] if result.unused else []
+    times = f"{duration(result.took_ns)}, recorded in {duration(result.taped_ns)}"
+    click.echo(f"tapeproxy: replayed {tape.name}: {', '.join(counts)}; {times}", err=True)
+
+
+def write_report(path: Path, result: "Replayed") -> None:
+    """Write the JSON report. Raises UsageError when the file can't be written."""
+    import orjson
+
+    try:
+        path.write_bytes(orjson.dumps(result.to_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    except OSError as error:
+        raise UsageError(
+            f"the report cannot be written: {(error.strerror or str(error)).lower()}", where=str(path)
+        ) from None
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
