@@ -77,6 +77,11 @@ class TapeWriter:
         self._append(lambda: self._encoder.seal(t=t, trace=trace, outcome=outcome))
         self._close()
 
+    def discard(self) -> None:
+        """Close the file and remove it: there was nothing to tape."""
+        self._close()
+        self.path.unlink(missing_ok=True)
+
     def _append(self, render: Callable[[], bytes]) -> None:
         if self._fd is None:
             return
@@ -139,7 +144,10 @@ def _read(file: BinaryIO, path: Path) -> bytes:
 
 
 def _create(path: Path, first: bytes) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:  # not the tape, but a file where its folder should be
+        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
     fd = os.open(path, _NEW, 0o600)
     try:
         _write(fd, first)

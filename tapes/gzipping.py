@@ -117,14 +117,14 @@ class Inflater:
         piece = self._rest[self._at : self._at + self._piece]
         if not piece and not self._more:
             return None
-        # zlib drops what it had inflated before an error: go back, and from there on byte by byte up to the damage.
+        # zlib drops what it had inflated before an error: go back, and come up to the damage in ever smaller pieces.
         before = self._stream.copy() if len(piece) > 1 else self._stream
         try:
             out = self._stream.decompress(piece, self._step)
         except zlib.error:
             if len(piece) <= 1:
                 raise
-            self._stream, self._piece = before, 1
+            self._stream, self._piece = before, len(piece) // 2
             return self.read()
         self._advance(piece)
         # zlib may hold back output that did not fit, with no input left.
@@ -132,7 +132,8 @@ class Inflater:
         return out
 
     def _advance(self, piece: bytes) -> None:
-        left = len(self._stream.unconsumed_tail) + len(self._stream.unused_data)
+        # At the end of a member zlib may put the same bytes into unconsumed_tail too.
+        left = len(self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail)
         self.taken = piece[: len(piece) - left]
         self._at += len(self.taken)
         self.consumed += len(self.taken)

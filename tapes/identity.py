@@ -30,6 +30,7 @@ _URL = re.compile(
 )
 # orjson reads integers past 64 bits as floats, and two such numbers could become one.
 _LONG_NUMBER = re.compile(rb"\d{19}")
+_TWO_DIGITS = re.compile(rb"\d\d")
 type Pairs = tuple[tuple[bytes, bytes], ...]
 
 
@@ -140,13 +141,18 @@ def canonical_body(headers: Headers, body: bytes) -> tuple[str, Body]:
 
 def _canonical_json(data: bytes) -> tuple[Any, bytes | None]:
     try:
-        if _LONG_NUMBER.search(data):
+        if _has_long_number(data):
             value = json.loads(data)
             return value, json.dumps(value, sort_keys=True).encode(errors="surrogatepass")
         value = orjson.loads(data)
         return value, orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except (ValueError, RecursionError):
         return None, None
+
+
+def _has_long_number(data: bytes) -> bool:
+    # Of 19 digits in a row, two stand at multiples of nine: looking there first takes a tenth of the time.
+    return _TWO_DIGITS.search(data[::9]) is not None and _LONG_NUMBER.search(data) is not None
 
 
 def _target(url: bytes, inside: bool) -> Target:

@@ -4,7 +4,10 @@ The n-th request with an identity gets the n-th answer with that identity, in th
 they are used up, or there never was one, that is a miss. Nothing is given out twice and nothing is guessed.
 
 Most requests of a replay are, byte for byte, the taped ones, so those are found by a digest of the raw request; the
-canonical identity, which parses JSON, is computed only when that fails or could take an answer out of turn.
+canonical identity, which parses JSON, is computed only when that fails or could take an answer out of turn. Out of turn
+is before an earlier one of the same identity that was sent in other bytes, as clients do that write keys in no fixed
+order, and so in as many bytes. (Of the same identity and another length is another client, and each gets the answer to
+its own bytes. Without that rule, agents that run side by side would have their whole conversations parsed.)
 """
 
 from collections import defaultdict, deque
@@ -19,6 +22,9 @@ from tapeproxy.tapes.identity import Identity, Target, identify, parse_target, p
 from tapeproxy.tapes.records import Headers
 
 _MATTERS = frozenset({b"content-type", b"content-encoding"})
+
+type Size = tuple[int, int]
+"""The lengths of URL and body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,10 @@ class Ask:
             if name.lower() in _MATTERS:
                 digest.update(b"\0" + value)
         return digest.update(b"\0\0").update(self.body).digest()
+
+    def size(self) -> Size:
+        """What two requests share that one client wrote from the same values, in whatever order."""
+        return len(self.url), len(self.body)
 
     def place(self) -> bytes:
         """The digest of what is compared first: see `place_key`."""
@@ -85,6 +95,11 @@ class _Card:
             self._key = self.ask.identity().key
         return self._key
 
+    def give(self) -> Hit:
+        """Give its answer out."""
+        self.used = True
+        return Hit(self.exchange)
+
 
 def _unused_first(cards: list[_Card]) -> list[_Card]:
     return sorted(cards, key=lambda card: card.used)
@@ -93,20 +108,23 @@ def _unused_first(cards: list[_Card]) -> list[_Card]:
 class _Place:
     """The exchanges of one method, host and path, in tape order."""
 
-    __slots__ = ("_by_key", "_first", "cards")
+    __slots__ = ("_by_key", "_by_size", "cards")
 
     def __init__(self) -> None:
         self.cards: list[_Card] = []
-        self._first = 0
+        self._by_size: defaultdict[Size, deque[_Card]] = defaultdict(deque)
         self._by_key: dict[bytes, list[_Card]] | None = None
 
+    def add(self, card: _Card) -> None:
+        self.cards.append(card)
+        self._by_size[card.ask.size()].append(card)
+
     def in_turn(self, card: _Card) -> _Card:
-        """The first unused card of the same identity: another one when `card` would come out of turn."""
-        cards = self.cards
-        while cards[self._first].used:
-            self._first += 1
-        for at in range(self._first, len(cards)):
-            other = cards[at]
+        """The first unused card of the same identity and size: another one when `card` would come out of turn."""
+        cards = self._by_size[card.ask.size()]
+        while cards[0].used:
+            cards.popleft()
+        for other in cards:
             if other is card or (not other.used and other.key == card.key):
                 return other
         raise AssertionError("the card is in its place")
@@ -132,23 +150,27 @@ class Index:
         self._cards = [_Card(e) for e in exchanges if e.response is not None or e.end is not None]
         for card in self._cards:
             self._raw[card.ask.raw_key()].append(card)
-            self._places[card.ask.place()].cards.append(card)
+            self._places[card.ask.place()].add(card)
 
     def take(self, ask: Ask) -> Hit | Miss:
         """The next answer for this request, or why there is none. Raises ValueError for a URL that isn't absolute."""
         place = self._places.get(ask.place())
         if place is None:
             return Miss(ask, 0)
-        card = self._exact(ask)
-        if card is not None:
-            card = place.in_turn(card)
-        else:
-            same = place.of_identity(ask.identity().key)
-            card = next((other for other in same if not other.used), None)
-            if card is None:
-                return Miss(ask, len(same))
-        card.used = True
-        return Hit(card.exchange)
+        if hit := self.take_exact(ask):
+            return hit
+        same = place.of_identity(ask.identity().key)
+        card = next((other for other in same if not other.used), None)
+        return Miss(ask, len(same)) if card is None else card.give()
+
+    def take_exact(self, ask: Ask) -> Hit | None:
+        """What `take` gives, if there is a taped request that is the same byte for byte."""
+        cards = self._raw.get(ask.raw_key())
+        while cards:
+            if not cards[0].used:
+                return self._places[ask.place()].in_turn(cards[0]).give()
+            cards.popleft()
+        return None
 
     def unused(self) -> list[Exchange]:
         """The exchanges that nothing has asked for, in tape order."""
@@ -170,11 +192,3 @@ class Index:
         """True when the tape holds this request at all, used or not."""
         place = self._places.get(ask.place())
         return place is not None and bool(place.of_identity(ask.identity().key))
-
-    def _exact(self, ask: Ask) -> _Card | None:
-        cards = self._raw.get(ask.raw_key())
-        while cards:
-            if not cards[0].used:
-                return cards[0]
-            cards.popleft()
-        return None

@@ -80,8 +80,8 @@ class Head:
             "host": self.host,
             "platform": self.platform,
             "python": self.python,
-            "tz": self.tz,
-            "lang": self.lang,
+            "tz": None if self.tz is None else dump_text(self.tz),
+            "lang": None if self.lang is None else dump_text(self.lang),
             "secrets": [dump_text(name) for name in self.secrets],
             "rules": self.rules,
         }
