@@ -1,0 +1,40 @@
+"""Fixtures of the whole-program tests: one certificate authority, one fake provider over TLS, one folder a test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from clirun import Cli
+
+from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.testing import FakeProvider
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, home: Path) -> Cli:
+    return Cli(tmp_path, home)
+
+
+@pytest.fixture
+def provider(home: Path) -> Iterator[FakeProvider]:
+    """A provider of the test's own, so that the test can stop it."""
+    tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+    provider = FakeProvider(script={"gap_ms": [1, 3]}, tls=tls).start()
+    yield provider
+    provider.stop()
+
+
+@pytest.fixture
+def scripted(home: Path) -> Iterator[FakeProvider]:
+    """A provider with the examples' script."""
+    tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+    provider = FakeProvider(script=EXAMPLES / "provider.toml", tls=tls).start()
+    yield provider
+    provider.stop()

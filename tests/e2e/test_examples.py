@@ -1,0 +1,100 @@
+"""The examples, recorded and replayed: identical output, and no connection for anything but the proxy."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from clirun import Cli, maps
+
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.testing import FakeProvider
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+AGENTS = ("openai_tools", "anthropic_stream", "anthropic_stream_async", "research", "local_server")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_example_replays_with_the_provider_stopped_and_no_key(agent: str, cli: Cli, scripted: FakeProvider) -> None:
+    argv = [sys.executable, str(EXAMPLES / f"{agent}.py")]
+    recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True)
+    assert (recorded.returncode, recorded.stdout != "") == (0, True), recorded.stderr
+    scripted.stop()
+    for pace in ("none", "20"):
+        replayed = cli.run("replay", "t.jsonl.gz", "--pace", pace)
+        assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+
+
+def test_another_prompt_is_a_violation_that_is_explained(cli: Cli, scripted: FakeProvider) -> None:
+    argv = [sys.executable, str(EXAMPLES / "openai_tools.py")]
+    assert cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True).returncode == 0
+    replayed = cli.run("replay", "t.jsonl.gz", "--", *argv, "What is the weather in Oslo?")
+    assert replayed.returncode == 3
+    assert "this request is not on the tape" in replayed.stderr
+    assert "body $.messages[0].content" in replayed.stderr
+    assert "tape: What is the weather in Lima?" in replayed.stderr
+    assert "now:  What is the weather in Oslo?" in replayed.stderr
+
+
+def test_a_local_server_of_the_run_is_inside_traffic(cli: Cli, scripted: FakeProvider) -> None:
+    argv = [sys.executable, str(EXAMPLES / "local_server.py")]
+    assert cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True).returncode == 0
+    tape, _ = load(cli.cwd / "t.jsonl.gz")
+    inside = [exchange for exchange in tape.exchanges if exchange.request.inside]
+    assert inside
+    replayed = cli.run("replay", "t.jsonl.gz")
+    served = len(tape.exchanges) - len(inside)
+    assert f"{served} of {len(tape.exchanges)} exchanges served, {len(inside)} inside the run" in replayed.stderr
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("agent", ["research", "anthropic_stream_async"])
+def test_nothing_connects_to_anything_but_the_proxy(agent: str, cli: Cli, scripted: FakeProvider) -> None:
+    argv = [sys.executable, str(EXAMPLES / f"{agent}.py")]
+    assert cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True).returncode == 0
+    scripted.stop()
+    log = cli.cwd / "strace.log"
+    strace = ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg", "-o", str(log)]
+    done = subprocess.run(
+        [*strace, *cli.argv("replay", "t.jsonl.gz")],
+        cwd=cli.cwd,
+        env=cli.environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if "PTRACE" in done.stderr:
+        pytest.skip("this machine does not allow tracing")
+    assert done.returncode == 0, done.stderr
+    text = log.read_text()
+    addresses = set(re.findall(r'inet_(?:addr|pton)\((?:AF_INET6, )?"([^"]+)"', text))
+    ports = set(re.findall(r"sin6?_port=htons\((\d+)\)", text))
+    assert addresses == {"127.0.0.1"}
+    assert len(ports) == 1
+
+
+def test_the_real_host_hears_nothing_in_a_replay(cli: Cli) -> None:
+    """A listening trap: the very host and port that was recorded is up during the replay, and is not asked."""
+    agent = cli.cwd / "agent.py"
+    agent.write_text(
+        "import os, httpx\n"
+        "with httpx.Client() as c:\n"
+        "    print(c.get(os.environ['TRAP'] + '/search?q=tide').text, c.get(os.environ['TRAP'] + '/x').status_code)\n"
+    )
+    with FakeProvider() as trap:
+        env = {"TRAP": trap.url}
+        recorded = cli.run("record", "-o", "t.jsonl.gz", "--", sys.executable, str(agent), env=env)
+        assert recorded.returncode == 0, recorded.stderr
+        heard = len(trap.requests)
+        assert heard == 2
+        replayed = cli.run("replay", "t.jsonl.gz", env=env)
+        assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout)
+        assert len(trap.requests) == heard
+        violating = cli.run(
+            "replay", "t.jsonl.gz", "--", sys.executable, "-c", f"import httpx; httpx.get('{trap.url}/new')"
+        )
+        assert violating.returncode == 3
+        assert len(trap.requests) == heard
