@@ -4,6 +4,7 @@ Subcommands are imported when they are run, not before: `--help` and `replay` mu
 """
 
 import importlib
+import io
 import os
 import sys
 from typing import Any, NamedTuple
@@ -83,6 +84,10 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> Any:
     """Run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal's encoding cannot show is escaped, never a crash.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = cli.main(args=args, standalone_mode=False)
     except TapeproxyError as error:

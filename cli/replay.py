@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
-from tapeproxy.cli.choose import choose_tape
-from tapeproxy.cli.rendering import duration, printable
 
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
+from tapeproxy.cli.choose import choose_tape
+from tapeproxy.cli.rendering import duration, printable
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def command(
     tapeproxy replay bug.tape.jsonl.gz
     tapeproxy replay bug.tape.jsonl.gz -- python agent.py --verbose
 
-    Nothing reaches the network. A request that is not on the tape is a violation: it is answered with status 470,
-    explained on the terminal, and makes the exit code 3 whatever the agent does about it. Otherwise the exit code is
-    the agent's; 4 when a server of the run answered another way than on the tape; 124 after --timeout.
+    The tape server has no way upstream. A request that is not on the tape is a violation: it is answered with status
+    470, explained on the terminal, and makes the exit code 3 whatever the agent does about it. Otherwise the exit code
+    is the agent's; 4 when a server of the run answered another way than on the tape; 124 after --timeout.
     """
     from tapeproxy.proxy.replaying import ReplaySettings, replay
 

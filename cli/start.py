@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from tapeproxy.cli.choose import choose_tape, default_path
 from tapeproxy.cli.rendering import duration, size
-
 from tapeproxy.cli.replay import Pace, Teller, summarise
 from tapeproxy.proxy.state import NoProxyError, State, clear_state, read_state, write_state
 

@@ -101,9 +101,8 @@ class _Brotli(_Stream):
     def feed(self, data: bytes, room: int) -> Iterator[bytes]:
         if self._decoder is None:
             self._decoder = self._make()
+        # Where it stops short of its input it gave `room` bytes or more, and no more is asked of it.
         yield self._decoder.process(data, output_buffer_limit=room)
-        while not self._decoder.can_accept_more_data():
-            yield self._decoder.process(b"", output_buffer_limit=room)
         self.done = bool(self._decoder.is_finished())
 
 
@@ -138,7 +137,10 @@ def header(headers: Headers, name: bytes) -> bytes:
 
 def _claims(headers: Headers) -> list[str]:
     """The codings that the headers name, the one applied last first."""
-    words = header(headers, b"content-encoding").decode("latin-1").lower().split(",")
+    claim = header(headers, b"content-encoding")
+    if not claim:
+        return []
+    words = claim.decode("latin-1").lower().split(",")
     names = [_ALIASES.get(word.strip(), word.strip()) for word in words]
     return [name for name in reversed(names) if name not in _NONE]
 

@@ -1,0 +1,189 @@
+"""`tapeproxy ls` and `tapeproxy prune`: the tapes in `.tapes`."""
+
+import json
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from tapeproxy.cli.choose import FOLDER, list_tapes
+from tapeproxy.cli.rendering import Cell, Column, count, echo, moment, printable, screen_of, size, table
+from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError
+
+_COLUMNS = (
+    Column("name", least=16, cut="start"),
+    Column("when", rank=2),
+    Column("command", least=10, rank=1),
+    Column("exchanges", right=True, rank=3),
+    Column("size", right=True, rank=4),
+    Column("outcome"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A tape in the list. `outcome` is in words; `damage` says what is wrong, and then the rest is what came before."""
+
+    path: Path
+    started_at: str
+    argv: tuple[str, ...]
+    exchanges: int
+    size: int
+    outcome: str
+    sealed: bool
+    damage: str | None
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(as_json: bool) -> None:
+    """List the tapes in .tapes.
+
+    The newest comes last. Files there that are no tapes are left out.
+
+    --json prints: tapes, a list of name, path, started_at, argv, exchanges, size (bytes), outcome, sealed and damage
+    (null, or what is wrong with it).
+    """
+    tapes = [listed for path in list_tapes() if (listed := look(path)) is not None]
+    if as_json:
+        click.echo(json.dumps({"tapes": [_document(listed) for listed in tapes]}, indent=2))
+    elif tapes:
+        for line in table(_COLUMNS, [_cells(listed) for listed in tapes], screen_of(sys.stdout)):
+            echo(line)
+    else:
+        click.echo(f"no tapes in {FOLDER}/; record one with: tapeproxy record -- COMMAND", err=True)
+
+
+def look(path: Path) -> Listed | None:
+    """Read through one file; None when it does not begin as a tape does."""
+    from tapeproxy.proxy.tapefile import read_entries
+    from tapeproxy.tapes.outcomes import outcome
+    from tapeproxy.tapes.records import Exit, Head, Request, Seal
+
+    head = exit = seal = damage = None
+    exchanges = 0
+    length = _length(path)
+    try:
+        for entry in read_entries(path):
+            match entry.record:
+                case Head():
+                    head = entry.record
+                case Request():
+                    exchanges += 1
+                case Exit():
+                    exit = entry.record
+                case Seal():
+                    seal = entry.record
+                case _:
+                    pass
+    except TapeproxyError as error:
+        damage = str(error)
+    if head is None:
+        return None
+    return Listed(
+        path=path,
+        started_at=head.started_at,
+        argv=head.argv,
+        exchanges=exchanges,
+        size=length,
+        outcome="damaged" if damage else outcome(seal, exit),
+        sealed=seal is not None and not damage,
+        damage=damage,
+    )
+
+
+def _document(listed: Listed) -> dict[str, object]:
+    return {
+        "name": listed.path.name,
+        "path": str(listed.path),
+        "started_at": listed.started_at,
+        "argv": listed.argv,
+        "exchanges": listed.exchanges,
+        "size": listed.size,
+        "outcome": listed.outcome,
+        "sealed": listed.sealed,
+        "damage": listed.damage,
+    }
+
+
+def _cells(listed: Listed) -> list[Cell]:
+    return [
+        Cell(listed.path.name),
+        Cell(moment(listed.started_at)),
+        Cell(shlex.join(listed.argv)),
+        Cell(str(listed.exchanges)),
+        Cell(size(listed.size)),
+        Cell(listed.outcome, None if listed.sealed else "yellow"),
+    ]
+
+
+@click.command()
+@click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N.  [default: 20]")
+@click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Delete only what is older.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) -> None:
+    """Delete old tapes from .tapes.
+
+    Without options all but the newest 20 go. --older-than alone goes by age only; given both options, only what
+    both allow is deleted. Files that are no tapes are never touched, nor what a link points to, nor what is in
+    folders.
+    """
+    # Age alone decides where it is all that was asked for.
+    newest = keep if keep is not None else 20 if older_than is None else 0
+    tapes = list_tapes()
+    old = tapes[: max(0, len(tapes) - newest)]
+    if older_than is not None:
+        limit = time.time() - older_than * 86400
+        old = [path for path in old if _written(path) < limit]
+    doomed = [path for path in old if not path.is_symlink() and _is_tape(path)]
+    if not doomed:
+        click.echo("nothing to delete")
+        return
+    for path in doomed:
+        echo(printable(str(path)))
+    what = f"{count(len(doomed), 'tape')} ({size(sum(map(_length, doomed)))})"
+    if dry_run:
+        click.echo(f"would delete {what}")
+        return
+    if not yes:
+        click.confirm(f"delete {what}?", abort=True)
+    for path in doomed:
+        _delete(path)
+    click.echo(f"deleted {what}")
+
+
+def _is_tape(path: Path) -> bool:
+    """Whether the file begins with a head that this version can read; what comes after may be damaged."""
+    from tapeproxy.proxy.tapefile import read_entries
+
+    try:
+        next(read_entries(path))
+    except TapeproxyError:
+        return False
+    return True
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        what = f"the tape cannot be deleted: {(error.strerror or str(error)).lower()}"
+        raise TapeWriteError(what, where=str(path)) from None
+
+
+def _length(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # deleted meanwhile
+        return 0
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,257 @@
+"""What `show` prints for people: a tape as a table, an exchange as a page. Yields lines, prints none.
+
+Whatever comes from a tape passes `printable`, `block` or `table` on its way: see `rendering`.
+"""
+
+import codecs
+import shlex
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tapeproxy.cli.rendering import Cell, Column, Screen, block, clip, count, duration, moment, printable, size, table
+from tapeproxy.tapes.calls import read_call
+from tapeproxy.tapes.codings import decode
+from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thought, ToolCall, ToolResult
+from tapeproxy.tapes.decoder import Ending
+from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape
+from tapeproxy.tapes.indenting import indent_json
+from tapeproxy.tapes.outcomes import outcome
+from tapeproxy.tapes.records import Headers, Response
+from tapeproxy.tapes.summary import Row, Totals, summarise, total
+
+_HEX_BYTES = 256
+_CHUNKS_FIRST, _CHUNKS_LAST = 16, 4
+
+_COLUMNS = (
+    Column("#", right=True),
+    Column("lane", least=4, rank=3),
+    Column("method"),
+    Column("host", least=10, cut="start", rank=2),
+    Column("path", least=12, cut="start"),
+    Column("status"),
+    Column("model", least=8, rank=4),
+    Column("in", right=True, rank=5),
+    Column("out", right=True, rank=5),
+    Column("chunks", right=True, rank=7),
+    Column("first", right=True, rank=6),
+    Column("total", right=True, rank=1),
+)
+
+
+def tape_page(path: str, tape: Tape, ending: Ending, screen: Screen) -> Iterator[str]:
+    """The lines of `show TAPE`."""
+    rows = [summarise(exchange) for exchange in tape.exchanges]
+    yield screen.paint(printable(shlex.join(tape.head.argv) or "(no command)"), bold=True)
+    ended = outcome(tape.seal, tape.exit)
+    facts = [moment(tape.head.started_at), *([duration(tape.duration)] if tape.duration else []), ended]
+    facts.append(_seal_words(ending))
+    yield printable(", ".join(filter(None, facts)))
+    yield screen.paint(printable(path), "bright_black")
+    yield ""
+    if rows:
+        yield from table(_COLUMNS, [_cells(row) for row in rows], screen)
+        yield ""
+    yield _totals_line(total(tape, rows))
+    for note in tape.notes:
+        yield screen.paint(f"note: {printable(note.text or note.what)}", "yellow")
+    if not ending.sealed:
+        yield screen.paint("the tape has no seal: it stops where its recorder stopped, or was cut", "yellow")
+
+
+def _seal_words(ending: Ending) -> str:
+    if not ending.sealed:
+        return ""
+    return "sealed" if ending.canonical else "sealed, but its bytes are not the ones written (see verify)"
+
+
+def _cells(row: Row) -> list[Cell]:
+    bad = row.how != "complete" or (row.status or 0) >= 400
+    return [
+        Cell(str(row.number)),
+        Cell(row.lane or ""),
+        Cell(row.method),
+        Cell(row.target.host),
+        Cell(row.target.path),
+        Cell(row.result, "red" if bad else "green"),
+        Cell(row.model or "", "cyan"),
+        Cell("" if row.tokens_in is None else str(row.tokens_in)),
+        Cell("" if row.tokens_out is None else str(row.tokens_out)),
+        Cell(str(row.chunks) if row.chunks else ""),
+        Cell("" if row.first_byte is None else duration(row.first_byte)),
+        Cell("" if row.total is None else duration(row.total)),
+    ]
+
+
+def _totals_line(totals: Totals) -> str:
+    facts = [count(totals.exchanges, "exchange")]
+    if totals.calls:
+        facts.append(count(totals.calls, "LLM call"))
+    if totals.tokens_in is not None or totals.tokens_out is not None:
+        facts.append(f"{totals.tokens_in or 0} tokens in, {totals.tokens_out or 0} out")
+    if totals.failed:
+        facts.append(f"{totals.failed} failed")
+    return ", ".join((*facts, f"{size(totals.size)} received"))
+
+
+def exchange_page(exchange: Exchange, of: int, screen: Screen) -> Iterator[str]:
+    """The lines of `show TAPE N`; `of` is the number of exchanges on the tape."""
+    request, response = exchange.request, exchange.response
+    call = read_call(exchange)
+    line = f"{request.method.decode('latin-1')} {request.url.decode('latin-1')}"
+    yield f"{screen.paint(printable(line), bold=True)}  {printable(request.http)}"
+    facts = [f"exchange {exchange.number} of {of}", f"{duration(request.t)} after the start"]
+    facts += [f"lane {request.lane}"] if request.lane else []
+    facts += ["inside: served by the run itself"] if request.inside else []
+    yield screen.paint(printable(", ".join(facts)), "bright_black")
+    yield from _header_lines(request.headers)
+    yield ""
+    if call is not None:
+        yield from _conversation(call, screen)
+        yield ""
+    else:
+        yield from _body_lines("request", exchange.request_body, request.headers, screen)
+    if response is not None:
+        yield from _response_lines(exchange, response, call, screen)
+    yield from _chunk_lines(exchange, screen)
+    yield _end_line(exchange, screen)
+
+
+def _response_lines(exchange: Exchange, response: Response, call: Call | None, screen: Screen) -> Iterator[str]:
+    for status, headers in response.informational:
+        yield f"{status} (informational)"
+        yield from _header_lines(headers)
+    line = f"{response.status} {response.reason.decode('latin-1')}".rstrip()
+    colour = "red" if response.status >= 400 else "green"
+    yield f"{screen.paint(printable(line), colour, bold=True)}  {printable(response.http)}, framing: {response.framing}"
+    yield from _header_lines(response.headers)
+    yield ""
+    if call is not None and (call.answer is not None or call.error):
+        yield from _answer(call, screen)
+        yield ""
+    else:
+        yield from _body_lines("response", exchange.response_body, response.headers, screen)
+
+
+def _header_lines(headers: Headers) -> Iterator[str]:
+    for name, value in headers:
+        yield f"  {printable(name.decode('latin-1'))}: {printable(value.decode('latin-1'))}"
+
+
+def _conversation(call: Call, screen: Screen) -> Iterator[str]:
+    """What was asked, as a conversation."""
+    yield screen.paint(f"conversation ({call.dialect}, {printable(call.model or 'no model')})", bold=True)
+    for message in call.messages:
+        yield from _message_lines(message, screen)
+
+
+def _answer(call: Call, screen: Screen) -> Iterator[str]:
+    facts = [] if call.stop is None else [f"stop: {call.stop}"]
+    facts += [] if call.tokens_in is None else [f"{call.tokens_in} tokens in"]
+    facts += [] if call.tokens_out is None else [f"{call.tokens_out} tokens out"]
+    facts += ["put together from its stream"] if call.streamed else []
+    yield screen.paint("answer", bold=True) + (f" ({printable(', '.join(facts))})" if facts else "")
+    if call.answer is not None:
+        yield from _message_lines(call.answer, screen)
+    if call.error:
+        yield screen.paint(f"  error: {printable(call.error)}", "red")
+
+
+def _message_lines(message: Message, screen: Screen) -> Iterator[str]:
+    yield screen.paint(f"  {printable(message.role)}", "cyan")
+    for part in message.parts:
+        yield _part_text(part)
+
+
+def _part_text(part: Part) -> str:
+    indent = "    "
+    match part:
+        case Text():
+            return block(f"refusal: {part.text}" if part.refusal else part.text, indent)
+        case Thought():
+            return block(f"(thought) {part.text}" if part.text else "(thought, hidden)", indent)
+        case ToolCall():
+            return block(f"-> {part.name}({part.arguments}){_tag(part.id)}", indent)
+        case ToolResult():
+            return block(f"<- {'error: ' if part.error else ''}{part.text}{_tag(part.id)}", indent)
+        case Media():
+            return block(f"[{f'{part.kind} {part.detail}'.strip()}]", indent)
+
+
+def _tag(call_id: str | None) -> str:
+    return f"  [{call_id}]" if call_id else ""
+
+
+def _body_lines(whose: str, body: bytes, headers: Headers, screen: Screen) -> Iterator[str]:
+    """A body as people want to see it: JSON indented, text as it is, else its first bytes in hex; and a blank line."""
+    if not body:
+        return
+    decoded = decode(body, headers)
+    facts = [size(len(body)), *(f"{coding} undone" for coding in decoded.coding)]
+    facts += [decoded.note] if decoded.note else []
+    yield screen.paint(f"{whose} body", bold=True) + f" ({printable(', '.join(facts))})"
+    text = _text(decoded.data)
+    if text is not None:
+        yield block(indent_json(text) or text, "  ")
+    else:
+        yield from _hex_lines(decoded.data)
+    yield ""
+
+
+def _text(data: bytes) -> str | None:
+    """UTF-8 as text, whatever controls are in it, and also when it is cut inside a character; None for the rest."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _hex_lines(data: bytes) -> Iterator[str]:
+    for start in range(0, min(len(data), _HEX_BYTES), 16):
+        row = data[start : start + 16]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        yield f"  {start:04x}  {row.hex(' '):<47}  {text}"
+    if len(data) > _HEX_BYTES:
+        yield f"  … and {size(len(data) - _HEX_BYTES)} more; --raw writes them all"
+
+
+def _chunk_lines(exchange: Exchange, screen: Screen) -> Iterator[str]:
+    """When each chunk came, after the request; the middle of a long stream is left out."""
+    for way, chunks in (("sent", exchange.uploads), ("received", exchange.chunks)):
+        if not chunks:
+            continue
+        yield screen.paint(f"chunks {way}", bold=True) + f" ({_timing(exchange.request.t, chunks)})"
+        shown = chunks[:_CHUNKS_FIRST] if len(chunks) > _CHUNKS_FIRST + _CHUNKS_LAST else chunks
+        yield from (_chunk_line(exchange.request.t, chunk, screen) for chunk in shown)
+        if shown is not chunks:
+            yield f"  … {len(chunks) - _CHUNKS_FIRST - _CHUNKS_LAST} more …"
+            yield from (_chunk_line(exchange.request.t, chunk, screen) for chunk in chunks[-_CHUNKS_LAST:])
+
+
+def _timing(start: int, chunks: list[Chunk]) -> str:
+    times = [chunk.t for chunk in chunks if chunk.t is not None]
+    facts = [str(len(chunks)), size(sum(len(chunk.data) for chunk in chunks))]
+    if times:
+        facts.append(f"first after {duration(max(0, times[0] - start))}")
+    gaps = [after - before for before, after in pairwise(times)]
+    if gaps:
+        facts.append(f"longest gap {duration(max(0, *gaps))}")
+    return ", ".join(facts)
+
+
+def _chunk_line(start: int, chunk: Chunk, screen: Screen) -> str:
+    when = "?" if chunk.t is None else f"+{duration(max(0, chunk.t - start))}"
+    head = f"  {when:>9}  {size(len(chunk.data)):>7}  "
+    text = _text(chunk.data[:120])
+    shown = chunk.data[:24].hex(" ") if text is None else printable(text)
+    return head + clip(shown, max(20, (screen.width or 100) - len(head)))
+
+
+def _end_line(exchange: Exchange, screen: Screen) -> str:
+    if exchange.end is None:
+        return screen.paint("unfinished: the tape stops before this exchange ended", "yellow")
+    end = exchange.end
+    line = f"{end.how} after {duration(max(0, end.t - exchange.request.t))}"
+    line += f": {end.error}" if end.error else ""
+    trailers = "".join(f"\n{line}" for line in _header_lines(end.trailers))
+    return screen.paint(printable(line), None if end.how == "complete" else "red") + trailers

@@ -1,0 +1,103 @@
+"""`tapeproxy show`: what is on a tape, or one exchange of it whole."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tapeproxy.cli.choose import choose_tape
+from tapeproxy.cli.rendering import echo, screen_of
+from tapeproxy.tapes.errors import UsageError
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.decoder import Ending
+    from tapeproxy.tapes.exchanges import Exchange, Tape
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--raw", is_flag=True, help="With N: write the bytes of the response's body, as they came.")
+@click.argument("tape", required=False)
+@click.argument("number", metavar="[N]", required=False)
+def command(tape: str | None, number: str | None, as_json: bool, raw: bool) -> None:
+    """Show what is on a tape, or one exchange whole.
+
+    \b
+    tapeproxy show                     the last tape in .tapes, as a table
+    tapeproxy show TAPE                another one
+    tapeproxy show TAPE 3              its third exchange: headers, bodies, conversation, times
+    tapeproxy show 3                   the third exchange of the last tape
+    tapeproxy show TAPE 3 --raw        the bytes of its response's body, compressed if they came so
+
+    A stream is put together again for OpenAI chat completions and responses, Anthropic messages and Ollama. Tokens in
+    count the whole prompt, cached parts included. Control characters in what is shown are escaped.
+
+    --json prints, for a tape: tape (its path), format, by, started_at, argv, cwd, sealed, canonical, outcome,
+    exit_code, signal, duration_ns, exchanges, totals (exchanges, calls, failed, tokens_in, tokens_out, size) and notes
+    (at_ns, what, text, data). Each of the exchanges has number, lane, method, scheme, host, path, query, status, how
+    (complete, client-gone, upstream-cut, reset, connect-error; null: the tape stops before its end), dialect, model,
+    tokens_in, tokens_out, chunks, size, first_byte_ns, total_ns and error.
+
+    For one exchange: exchange (as above); request (at_ns, method, url, http, alpn, inside, headers, body, chunks);
+    response (at_ns, status, reason, http, framing, informational, headers, body, chunks) or null; end (at_ns, how,
+    error, trailers) or null; call (dialect, model, messages, answer, stop, tokens_in, tokens_out, error, streamed) or
+    null. A body has size, coding, whole, note, and its decoded content as text or b64. A message has role and parts
+    of kind text, thought, tool-call, tool-result or media.
+    """
+    from tapeproxy.proxy.tapefile import load
+
+    path, wanted = _arguments(tape, number)
+    if raw and wanted is None:
+        raise UsageError("--raw writes the body of one exchange, and none is named", fix="tapeproxy show TAPE N --raw")
+    loaded, ending = load(path)
+    if wanted is None:
+        _show_tape(str(path), loaded, ending, as_json=as_json)
+        return
+    exchange = _pick(path, loaded, wanted)
+    if raw:
+        click.echo(exchange.response_body, nl=False)
+    else:
+        _show_exchange(exchange, len(loaded.exchanges), as_json=as_json)
+
+
+def _arguments(tape: str | None, number: str | None) -> tuple[Path, int | None]:
+    """The tape and the exchange that are meant: a lone number that is no file is an exchange of the last tape."""
+    if number is None and tape is not None and tape.isdecimal() and not Path(tape).exists():
+        tape, number = None, tape
+    if number is not None and not (number.isascii() and number.isdecimal()):
+        raise UsageError(
+            f"{number!r} is not the number of an exchange", fix="they count from 1; `show TAPE` lists them"
+        )
+    return choose_tape(tape), None if number is None else int(number)
+
+
+def _pick(path: Path, tape: "Tape", number: int) -> "Exchange":
+    if 1 <= number <= len(tape.exchanges):
+        return tape.exchanges[number - 1]
+    there = f"it has 1 to {len(tape.exchanges)}" if tape.exchanges else "it has none"
+    raise UsageError(f"there is no exchange {number} on the tape: {there}", where=str(path))
+
+
+def _show_tape(path: str, tape: "Tape", ending: "Ending", *, as_json: bool) -> None:
+    if as_json:
+        from tapeproxy.cli.documents import dump, tape_document
+
+        click.echo(dump(tape_document(path, tape, ending)))
+        return
+    from tapeproxy.cli.pages import tape_page
+
+    for line in tape_page(path, tape, ending, screen_of(sys.stdout)):
+        echo(line)
+
+
+def _show_exchange(exchange: "Exchange", of: int, *, as_json: bool) -> None:
+    if as_json:
+        from tapeproxy.cli.documents import dump, exchange_document
+
+        click.echo(dump(exchange_document(exchange)))
+        return
+    from tapeproxy.cli.pages import exchange_page
+
+    for line in exchange_page(exchange, of, screen_of(sys.stdout)):
+        echo(line)

@@ -1,0 +1,87 @@
+"""Reading JSON that may have any shape; knows types, no provider. Nothing raises."""
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import orjson
+
+from tapeproxy.tapes.conversation import Media, Part, Text
+from tapeproxy.tapes.records import Json
+
+_DETAIL = 120
+
+
+def mapping_of(value: Any) -> Json:
+    """An object as it is; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def items_of(value: Any) -> list[Json]:
+    """The objects of a list; nothing for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text_of(value: Any) -> str:
+    """A string as it is; an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def name_of(value: Any) -> str | None:
+    """A string that is not empty, or None."""
+    return value if isinstance(value, str) and value else None
+
+
+def count_of(value: Any) -> int | None:
+    """A whole number that counts something, or None."""
+    return value if type(value) is int and value >= 0 else None
+
+
+def written(value: Any) -> str:
+    """Tool arguments or results as text: strings as they are, JSON values written compactly, null as nothing."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    with contextlib.suppress(TypeError):  # nested too deeply
+        return orjson.dumps(value).decode()
+    return "…"
+
+
+def parts_of(content: Any, read: Callable[[Json], Iterable[Part]]) -> tuple[Part, ...]:
+    """The parts of a message's content, which is a string or a list of strings and objects that `read` reads."""
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    parts: list[Part] = []
+    for item in content if isinstance(content, list) else ():
+        if isinstance(item, str):
+            parts.append(Text(item))
+        elif isinstance(item, dict):
+            parts.extend(read(item))
+    return tuple(parts)
+
+
+def plain_text(parts: Iterable[Part]) -> str:
+    """Parts of a tool result as text, with placeholders for what is not text."""
+    return "\n".join(part.text if isinstance(part, Text) else f"[{describe(part)}]" for part in parts)
+
+
+def describe(part: Part) -> str:
+    """A part that is not text, in a few words."""
+    return f"{part.kind} {part.detail}".strip() if isinstance(part, Media) else type(part).__name__.lower()
+
+
+def locator(value: Any) -> str:
+    """What to show of a URL: a data URL's type and size, or else its beginning."""
+    url = text_of(value)
+    if url.startswith("data:"):
+        kind, _, data = url[5:].partition(",")
+        return f"{kind.split(';')[0]} {len(data)} characters"[:_DETAIL]
+    return url if len(url) <= _DETAIL else url[: _DETAIL - 1] + "…"
+
+
+def error_of(obj: Json) -> str | None:
+    """The message of an error object in any of the shapes providers use, or None when `obj` holds no error."""
+    error = obj.get("error")
+    if isinstance(error, dict):
+        kind = name_of(error.get("type")) or name_of(error.get("code"))
+        return name_of(error.get("message")) or kind or written(error)
+    return name_of(error)

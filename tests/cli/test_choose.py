@@ -1,0 +1,111 @@
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tapeproxy.cli.choose import SUFFIX, choose_tape, default_path, list_tapes, slug
+from tapeproxy.tapes.errors import UsageError
+
+NOW = datetime(2026, 1, 2, 3, 4, 5)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder of the test's own, with an empty `.tapes`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".tapes").mkdir()
+    return tmp_path / ".tapes"
+
+
+def touch(path: Path, written: float = 0) -> Path:
+    path.write_bytes(b"")
+    os.utime(path, (written, written))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("python agent.py", "agent"),
+        ("python3.12 -u -W ignore src/agent.py --fast other.py", "agent"),
+        ("./agent.sh --fast", "agent"),
+        ("agent", "agent"),
+        ("node agent.mjs", "agent"),
+        ("uv run --with openai agent.py", "agent"),
+        ("uv run agent --fast", "agent"),
+        ("python -m agents.planner --fast", "agents.planner"),
+        ("python -c print()", "python"),
+        ("env A=b python agent.py", "agent"),
+        ("npx tsx src/main.ts", "main"),
+        ("timeout 5 python agent.py", "agent"),
+        ("pytest tests/test_agent.py", "pytest"),
+        ("curl https://example.com/x.py", "curl"),
+        ("../../../etc/passwd", "passwd"),
+        ("python мой.py", "run"),
+        ("..", "run"),
+        ("", "run"),
+    ],
+)
+def test_a_command_in_a_word(command: str, name: str) -> None:
+    assert slug(command.split()) == name
+
+
+@given(st.lists(st.text(max_size=60), max_size=6))
+def test_any_command_gives_a_name_that_is_a_files_name(argv: Sequence[str]) -> None:
+    word = slug(argv)
+    assert 1 <= len(word) <= 40
+    assert not set(word) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+    assert word[0] not in "-."
+
+
+def test_a_new_tape_is_called_by_time_and_command() -> None:
+    assert default_path(["python", "agent.py"], NOW) == Path(".tapes/20260102-030405-agent.tape.jsonl.gz")
+
+
+def test_a_name_that_is_taken_gets_a_number(folder: Path) -> None:
+    for expected in ("20260102-030405-agent", "20260102-030405-agent-2", "20260102-030405-agent-3"):
+        path = default_path(["agent"], NOW)
+        assert path == Path(".tapes") / f"{expected}{SUFFIX}"
+        touch(folder / path.name)
+
+
+def test_the_newest_comes_last(folder: Path) -> None:
+    stamps = datetime(2026, 1, 2, 3, 4, 4).timestamp(), datetime(2026, 1, 2, 3, 4, 6).timestamp()
+    expected = [
+        touch(folder / "zz-imported.jsonl.gz", stamps[0]),
+        touch(folder / f"20260102-030405-agent{SUFFIX}", 50),
+        touch(folder / f"20260102-030405-agent-2{SUFFIX}", 51),
+        touch(folder / f"20260102-030405-agent-10{SUFFIX}", 52),
+        touch(folder / f"a-copy{SUFFIX}", stamps[1]),
+    ]
+    touch(folder / "notes.txt")
+    (folder / f"a-folder{SUFFIX}").mkdir()
+    assert [path.name for path in list_tapes()] == [path.name for path in expected]
+    assert choose_tape(None) == Path(".tapes") / f"a-copy{SUFFIX}"
+
+
+def test_no_tape_and_no_folder_are_said(folder: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(UsageError) as error:
+            choose_tape(None)
+        assert "there are no tapes here" in str(error.value)
+        assert "tapeproxy record" in error.value.fix
+        if folder.exists():
+            folder.rmdir()
+
+
+@pytest.mark.parametrize("name", ["x.tape.jsonl.gz", "some/where/x", "../x", "/x/y", ".", ""])
+def test_a_path_is_taken_as_it_is(name: str) -> None:
+    assert choose_tape(name) == Path(name)
+
+
+def test_a_name_that_ls_prints_is_found(folder: Path) -> None:
+    touch(folder / f"mine{SUFFIX}")
+    expected = Path(".tapes") / f"mine{SUFFIX}"
+    assert choose_tape(f"mine{SUFFIX}") == choose_tape("mine") == expected
+    touch(folder.parent / f"mine{SUFFIX}")
+    assert choose_tape(f"mine{SUFFIX}") == Path(f"mine{SUFFIX}")
