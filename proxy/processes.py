@@ -130,7 +130,7 @@ _MAPPED_V4 = bytes(10) + b"\xff\xff"
 def listening(port: int) -> set[int]:
     """The inodes of the TCP sockets that listen on `port` on a loopback or wildcard address (Linux)."""
     try:
-        return _listening_by_netlink(port)
+        return listening_by_netlink(port)
     except OSError:  # the kernel has no sock_diag, or a sandbox forbids it
         return listeners(_read("/proc/net/tcp"), port) | listeners(_read("/proc/net/tcp6"), port)
 
@@ -152,8 +152,8 @@ def listeners(table: bytes, port: int) -> set[int]:
     }
 
 
-def _listening_by_netlink(port: int) -> set[int]:
-    """Ask for the listening sockets alone: sock_diag(7), linux/inet_diag.h. Raises OSError where there is none."""
+def listening_by_netlink(port: int) -> set[int]:
+    """What `listening` says, asked of the kernel directly: sock_diag(7). Raises OSError where that can't be had."""
     found: set[int] = set()
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
         netlink.settimeout(1)

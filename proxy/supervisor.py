@@ -105,10 +105,10 @@ async def run_child(
             cause = await _watch(process, stop, timeout)
             if cause:
                 await _end(process, run, grace)
-        finally:
-            if process.returncode is None:
-                _send(process, run, _KILL)
-            returncode = await process.wait()
+        except BaseException:
+            await _kill(process, run)
+            raise
+        returncode = await process.wait()
         ended = time.monotonic_ns()
     if cause is None and relay.explains(returncode, ended, grace):
         cause = "user"
@@ -158,6 +158,14 @@ async def _end(process: Process, run: RunProcesses, grace: float) -> None:
             break
         _send(process, run, _KILL)
         await asyncio.sleep(_POLL)
+
+
+async def _kill(process: Process, run: RunProcesses) -> None:
+    """End every process of the run at once, whatever else is cancelled meanwhile: anyio cancels again and again."""
+    _send(process, run, _KILL)
+    while process.returncode is None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await process.wait()
 
 
 def _send(process: Process, run: RunProcesses, number: int) -> None:
