@@ -1,0 +1,179 @@
+"""A short way through mitmproxy's event machinery. Knows how it runs hooks and writes, and that we need none of it.
+
+For every hook, mitmproxy stops the exchange, hands a command up through some ten layers, starts a task that asks every
+addon twice, and comes down again: a third of the time that a request spends in it, and with a dozen addons more than
+all the rest. All hooks of ours return at once. So those of an exchange are called where they arise, and the exchange
+goes on. The others, and `requestheaders`, are called at the top, and answered there once the present event is done
+with: a pipelined request has to wait until the one before it is wholly finished, and that wait is this hook.
+
+And it makes a system call of each piece that it writes, so pieces that leave together are joined: a request's head and
+body, a response's head and its first chunk. Chunks stay chunks; only TCP sees one write.
+
+And all that passes in a CONNECT tunnel goes through the layers that answered the CONNECT, which have nothing more to
+say. Once TLS is up inside, they are left out.
+"""
+
+import inspect
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from mitmproxy import ctx
+from mitmproxy.http import MessageData
+from mitmproxy.proxy import layers
+from mitmproxy.proxy.commands import CloseConnection, CloseTcpConnection, Command, SendData, StartHook
+from mitmproxy.proxy.events import Event, HookCompleted
+from mitmproxy.proxy.layers.http import HttpStream
+from mitmproxy.proxy.layers.http._hooks import HttpRequestHook, HttpResponseHeadersHook, HttpResponseHook
+
+from tapeproxy.addons.failures import Failures
+from tapeproxy.addons.sockets import proxy_server
+
+if TYPE_CHECKING:
+    from mitmproxy.connection import Client
+    from mitmproxy.options import Options
+    from mitmproxy.proxy.context import Context
+    from mitmproxy.proxy.layer import Layer
+    from mitmproxy.tls import TlsData
+
+type _Calls = list[Callable[..., Any]]
+
+_AT_ONCE = (HttpRequestHook, HttpResponseHeadersHook, HttpResponseHook)
+_PIECES = 4
+"""How many writes are joined at most: the first should not wait for long."""
+
+
+class InlineHooks:
+    """Addon: makes every new connection go the short way."""
+
+    def __init__(self, failures: Failures) -> None:
+        self._failures = failures
+        self._calls: dict[str, _Calls | None] = {}
+        self._options: Options | None = None
+        # A check of every field's type, which mitmproxy leaves out itself under `python -O`.
+        MessageData.__post_init__ = _no_check  # type: ignore[method-assign]
+        # HttpLayer makes its streams from this name; the original class stays as it is.
+        engine: Any = layers.http
+        engine.HttpStream = type("HttpStream", (_InlineStream,), {"run": staticmethod(self.run)})
+
+    def client_connected(self, client: "Client") -> None:
+        with self._failures:
+            handler = proxy_server().connections[client.id]
+            context = handler.layer.context
+            if self._options is None:
+                self._options = _snapshot(context.options)
+            context.options = self._options
+            handler.layer = cast("Layer", _ShortLayer(handler.layer, context, self.run))
+
+    def tls_established_client(self, data: "TlsData") -> None:
+        with self._failures:
+            context = data.context
+            stream = next((layer for layer in context.layers if isinstance(layer, HttpStream)), None)
+            if stream is None or stream.child_layer is None or stream.flow.request.method != "CONNECT":
+                return
+            short: object = proxy_server().connections[context.client.id].layer
+            assert isinstance(short, _ShortLayer)
+            short.enter(stream.child_layer)
+
+    def run(self, hook: StartHook) -> bool:
+        """Call every addon's function for `hook`; False, and nothing done, when one of them has to be awaited."""
+        if hook.name not in self._calls:
+            self._calls[hook.name] = _collect(hook.name)
+        calls = self._calls[hook.name]
+        if calls is None:
+            return False
+        args = hook.args()
+        for call in calls:
+            with self._failures:
+                call(*args)
+        return True
+
+
+class _InlineStream(HttpStream):
+    """One exchange; calls its hooks itself."""
+
+    @staticmethod
+    def run(hook: StartHook) -> bool:
+        """Call the hook's functions: see InlineHooks, which puts its own in the place of this."""
+        raise NotImplementedError(hook)
+
+    def _handle_event(self, event: Event) -> Generator[Command, Any, None]:
+        steps = super()._handle_event(event)
+        reply = None
+        while True:
+            try:
+                command = steps.send(reply)
+            except StopIteration:
+                return
+            done = isinstance(command, _AT_ONCE) and self.run(command)
+            reply = None if done else (yield command)
+
+
+class _ShortLayer:
+    """In the place of a connection's first layer, of which mitmproxy uses `handle_event` and `context`."""
+
+    def __init__(self, layer: "Layer", context: "Context", run: Callable[[StartHook], bool]) -> None:
+        self.context = context
+        self._layer = layer
+        self._run = run
+        self._in_tunnel = False
+
+    def enter(self, layer: "Layer") -> None:
+        """Go straight to the first layer inside a tunnel from now on."""
+        self._layer = layer
+        self._in_tunnel = True
+
+    def handle_event(self, event: Event) -> Iterator[Command]:
+        return _join(self._commands(event))
+
+    def _commands(self, event: Event) -> Iterator[Command]:
+        events = deque([event])
+        while events:
+            for command in self._layer.handle_event(events.popleft()):
+                if not isinstance(command, StartHook) or not self._run(command):
+                    yield self._outward(command)
+                elif command.blocking:
+                    events.append(HookCompleted(command))
+
+    def _outward(self, command: Command) -> Command:
+        # As HttpStream.passthrough does: a tunnel is closed on both sides at once.
+        if self._in_tunnel and isinstance(command, CloseTcpConnection):
+            return CloseConnection(command.connection)
+        return command
+
+
+def _join(commands: Iterable[Command]) -> Iterator[Command]:
+    """Make one of writes that follow each other on one connection."""
+    run: list[SendData] = []
+    for command in commands:
+        if run and (
+            len(run) == _PIECES or not isinstance(command, SendData) or command.connection is not run[0].connection
+        ):
+            yield _joined(run)
+            run = []
+        if isinstance(command, SendData):
+            run.append(command)
+        else:
+            yield command
+    if run:
+        yield _joined(run)
+
+
+def _joined(run: list[SendData]) -> SendData:
+    return run[0] if len(run) == 1 else SendData(run[0].connection, b"".join(piece.data for piece in run))
+
+
+def _collect(name: str) -> _Calls | None:
+    calls = [call for addon in ctx.master.addons.chain if (call := getattr(addon, name, None)) is not None]
+    return None if any(inspect.iscoroutinefunction(call) for call in calls) else calls
+
+
+def _no_check(_: MessageData) -> None:
+    return None
+
+
+def _snapshot(options: "Options") -> "Options":
+    """The options as plain attributes: mitmproxy's copy a value whenever it is read, a dozen times a request."""
+    values = {name: getattr(options, name) for name in options._options}
+    return cast("Options", SimpleNamespace(**values))

@@ -1,0 +1,167 @@
+"""The addon that tapes HTTP: hooks in, records out. Knows mitmproxy's order of hooks, not files or sockets.
+
+A request is on the tape before it is forwarded, a chunk before the client has it: agents act on `[DONE]` long before
+the `response` hook runs. mitmproxy does not guard stream callables, so everything here runs inside `Failures`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tapeproxy.addons.endings import how_it_failed
+from tapeproxy.addons.exchange import TapedExchange
+from tapeproxy.addons.failures import Failures
+from tapeproxy.addons.flows import declared_length, framing_of, is_loopback, url_of
+from tapeproxy.addons.h1fixes import informational_of
+from tapeproxy.addons.lanes import LaneTag, split_tag
+from tapeproxy.addons.sockets import Resets
+from tapeproxy.addons.tape import Tape
+from tapeproxy.tapes.records import Headers, Request, Response, Side
+from tapeproxy.tapes.redaction import Redactor
+
+if TYPE_CHECKING:
+    from mitmproxy.http import HTTPFlow
+
+MAX_BODY = 32 << 20
+"""Bytes of request body in one record: as control characters in JSON it stays below the reader's line limit."""
+
+
+@dataclass(slots=True)
+class _Live:
+    """A request under way: its headers as they came (mitmproxy takes Expect out), and its exchange once taped."""
+
+    tag: LaneTag | None
+    headers: Headers
+    exchange: TapedExchange | None = None
+
+
+class Recorder:
+    """Addon: tapes every HTTP exchange. `is_inside` tells whether a process of the run listens on a loopback port."""
+
+    def __init__(
+        self,
+        tape: Tape,
+        redactor: Redactor,
+        is_inside: Callable[[int], bool] = lambda _port: False,
+        resets: Resets | None = None,
+        failures: Failures | None = None,
+    ) -> None:
+        self.failures = failures or Failures()
+        self._tape = tape
+        self._redactor = redactor
+        self._is_inside = is_inside
+        self._resets = resets or Resets()
+        self._live: dict[str, _Live] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def idle(self) -> None:
+        """Wait until no exchange is under way."""
+        await self._idle.wait()
+
+    def requestheaders(self, flow: "HTTPFlow") -> None:
+        with self.failures:
+            if flow.request.method == "PRI":
+                return  # HTTP/2 unasked for: refused, and noted by Untaped
+            tag, headers = split_tag(flow.request.headers.fields)
+            flow.request.headers.fields = headers
+            live = self._live[flow.id] = _Live(tag, headers)
+            self._idle.clear()
+            if (declared_length(headers) or 0) > MAX_BODY:
+                live.exchange = self._start(flow, live, b"")
+                flow.request.stream = self._tap(live.exchange, "server")
+
+    def request(self, flow: "HTTPFlow") -> None:
+        with self.failures:
+            live = self._live.get(flow.id)
+            if live is None or live.exchange is not None:
+                return  # not ours; or streamed, and on the tape since its head came
+            body = flow.request.raw_content or b""
+            if len(body) <= MAX_BODY:
+                live.exchange = self._start(flow, live, body)
+                return
+            # Chunked, so nobody knew its length before.
+            live.exchange = self._start(flow, live, b"")
+            live.exchange.upload_whole(body)
+
+    def responseheaders(self, flow: "HTTPFlow") -> None:
+        assert flow.response is not None
+        flow.response.stream = True
+        with self.failures:
+            live = self._live.get(flow.id)
+            if live is None or (exchange := live.exchange) is None:
+                return
+            flow.response.stream = self._tap(exchange, "client")
+            exchange.respond(self._response(flow, exchange.of))
+
+    def response(self, flow: "HTTPFlow") -> None:
+        with self.failures:
+            exchange = self._close(flow)
+            if exchange is not None:
+                trailers = flow.response.trailers if flow.response else None
+                exchange.end("complete", trailers=trailers.fields if trailers else ())
+
+    def error(self, flow: "HTTPFlow") -> None:
+        with self.failures:
+            exchange = self._close(flow)
+            if exchange is not None:
+                how = how_it_failed(flow, was_reset=self._resets.was_reset(flow.server_conn))
+                exchange.end(how, flow.error.msg if flow.error else None)
+
+    def done(self) -> None:
+        """End what is still open when mitmproxy stops: every request on a tape has an end."""
+        with self.failures:
+            for live in self._live.values():
+                if live.exchange is not None:
+                    live.exchange.end("client-gone", "the recording ended first")
+            self._live.clear()
+
+    def _close(self, flow: "HTTPFlow") -> TapedExchange | None:
+        live = self._live.pop(flow.id, None)
+        if not self._live:
+            self._idle.set()
+        return live.exchange if live else None
+
+    def _start(self, flow: "HTTPFlow", live: _Live, body: bytes) -> TapedExchange:
+        request, tag = flow.request, live.tag
+        record = Request(
+            t=self._tape.now(),
+            method=request.data.method,
+            url=self._redactor.url(url_of(request)),
+            http=request.http_version,
+            alpn=(flow.client_conn.alpn or b"").decode("ascii") or None,
+            headers=self._redactor.headers(live.headers),
+            body=self._redactor.content(body),
+            lane=tag.lane if tag else None,
+            n=tag.n if tag else None,
+            reads=tag.reads if tag else None,
+            inside=is_loopback(request.host) and self._is_inside(request.port),
+        )
+        return TapedExchange(self._tape, self._redactor, record)
+
+    def _response(self, flow: "HTTPFlow", of: int) -> Response:
+        response = flow.response
+        assert response is not None
+        headers = self._redactor.headers
+        return Response(
+            t=self._tape.now(),
+            of=of,
+            status=response.status_code,
+            reason=response.data.reason,
+            http=response.http_version,
+            headers=headers(response.headers.fields),
+            framing=framing_of(flow.request, response),
+            informational=tuple((status, headers(fields)) for status, fields in informational_of(response)),
+        )
+
+    def _tap(self, exchange: TapedExchange, to: Side) -> Callable[[bytes], bytes]:
+        def tap(data: bytes) -> bytes:
+            with self.failures:
+                if data:
+                    exchange.take(to, data)
+                else:
+                    exchange.finish(to)  # mitmproxy's last call
+            return data
+
+        return tap

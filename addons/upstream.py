@@ -1,0 +1,104 @@
+"""The user's own upstream proxy: which hosts go through it, and its credentials. Knows no environment variables."""
+
+import base64
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote, urlsplit
+
+from tapeproxy.addons.failures import Failures
+from tapeproxy.addons.flows import host_bytes, is_loopback
+from tapeproxy.tapes.errors import UsageError
+
+if TYPE_CHECKING:
+    from mitmproxy.http import HTTPFlow
+
+_FIX = "write http://HOST:PORT or https://HOST:PORT, with user:password@ before the host where it asks for one"
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """An upstream proxy. `credentials` is the value of a Proxy-Authorization header, empty for none."""
+
+    scheme: Literal["http", "https"]
+    host: str
+    port: int
+    credentials: bytes = b""
+
+    @property
+    def spec(self) -> str:
+        """As mitmproxy's mode wants it."""
+        return f"{self.scheme}://{host_bytes(self.host).decode()}:{self.port}"
+
+
+def parse_upstream(url: str) -> Upstream:
+    """Read the URL of an upstream proxy, as HTTPS_PROXY has it. Raises UsageError; never shows the password."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        port = parts.port
+    except ValueError:
+        raise UsageError("the upstream proxy's URL is broken", fix=_FIX) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"an upstream proxy of the kind {parts.scheme!r} is not supported", fix=_FIX)
+    credentials = b""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        credentials = b"Basic " + base64.b64encode(pair.encode())
+    scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
+    return Upstream(scheme, parts.hostname, port or (443 if scheme == "https" else 80), credentials)
+
+
+def bypasses(host: str, port: int, no_proxy: Iterable[str]) -> bool:
+    """True when a host is to be reached without the proxy, by the rules that curl and requests follow for NO_PROXY.
+
+    `no_proxy` has names (which cover their subdomains), addresses, networks, each with or without a port, or `*`.
+    Loopback always is: it means another machine there.
+    """
+    if is_loopback(host):
+        return True
+    name = host.lower().rstrip(".")
+    return any(_covers(rule.strip().lower(), name, port) for rule in no_proxy)
+
+
+def _covers(rule: str, name: str, port: int) -> bool:
+    if rule == "*":
+        return True
+    head, colon, tail = rule.rpartition(":")
+    if colon and tail.isdigit() and ":" not in head:
+        if int(tail) != port:
+            return False
+        rule = head
+    try:
+        return ipaddress.ip_address(name) in ipaddress.ip_network(rule, strict=False)
+    except ValueError:
+        rule = rule.lstrip("*").lstrip(".")
+        return bool(rule) and (name == rule or name.endswith(f".{rule}"))
+
+
+class UpstreamProxy:
+    """Addon: in mitmproxy's upstream mode, sends each request through the proxy or straight to its host.
+
+    mitmproxy's own addon for credentials would send them to the hosts that bypass the proxy, and tape them.
+    """
+
+    def __init__(self, upstream: Upstream, no_proxy: Iterable[str], failures: Failures) -> None:
+        self._upstream = upstream
+        self._no_proxy = tuple(no_proxy)
+        self._failures = failures
+
+    def request(self, flow: "HTTPFlow") -> None:
+        with self._failures:
+            request, proxy = flow.request, self._upstream
+            direct = bypasses(request.host, request.port, self._no_proxy)
+            # The connection object is shared by all requests of one client connection: set it either way.
+            flow.server_conn.via = None if direct else (proxy.scheme, (proxy.host, proxy.port))
+            if direct or request.scheme == "https":
+                request.data.authority = b""  # absolute-form is for proxies; a tunnel leads to the host itself
+            elif request.data.authority and proxy.credentials:
+                request.headers["Proxy-Authorization"] = proxy.credentials.decode()
+
+    def http_connect_upstream(self, flow: "HTTPFlow") -> None:
+        with self._failures:
+            if self._upstream.credentials:
+                flow.request.headers["Proxy-Authorization"] = self._upstream.credentials.decode()

@@ -1,0 +1,291 @@
+"""The record wire: mitmproxy inside this process, with our addons. The only module here that imports mitmproxy.
+
+mitmproxy is imported when a wire starts, not before (300 ms), and without its thirty unused addons. It runs on the
+event loop that is running already; its `Master.run` is not used, because that takes over the loop's task factory and
+exception handler and tells nobody why a port could not be had.
+"""
+
+import errno
+import importlib.util
+import sys
+import tempfile
+import types
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import anyio
+import certifi
+
+from tapeproxy.addons.failures import Failures
+from tapeproxy.addons.mitmlog import MitmLog
+from tapeproxy.addons.tape import Tape
+from tapeproxy.addons.untaped import Untaped
+from tapeproxy.tapes.errors import TapeproxyError, UsageError
+from tapeproxy.tapes.redaction import Redactor
+
+if TYPE_CHECKING:
+    from mitmproxy.addons.proxyserver import Proxyserver
+    from mitmproxy.master import Master
+
+    from tapeproxy.addons.recorder import Recorder
+
+_CA = "mitmproxy-ca.pem"
+_NEVER = 365 * 24 * 3600
+"""Seconds before mitmproxy drops a silent connection: an agent may think, or a model stream nothing, for long."""
+_GRACE = 5.0
+"""Seconds for exchanges under way to end by themselves."""
+_CLOSING = 5.0
+"""Seconds for connections to run their last hooks once they are cancelled."""
+
+
+class WireError(TapeproxyError):
+    """The record wire could not be started."""
+
+
+class PortInUseError(WireError):
+    """Another program listens on `port`."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        super().__init__(
+            f"port {port} is in use", where=f"{host}:{port}", fix="choose another port, or leave it out for a free one"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireOptions:
+    """How to listen and whom to trust.
+
+    `confdir` holds our CA as `mitmproxy-ca.pem` (key and certificate). `hosts` are `--map` rules, host or host:port to
+    base URL. `upstream` is the URL of the user's own proxy, `no_proxy` what bypasses it. `upstream_ca` is a PEM file of
+    roots trusted beside the public ones; `client_certs` a PEM file with key, or a folder of HOST.pem files.
+    """
+
+    confdir: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    upstream: str | None = None
+    no_proxy: tuple[str, ...] = ()
+    upstream_ca: Path | None = None
+    client_certs: Path | None = None
+
+
+class RecordWire:
+    """One running mitmproxy, as an async context manager or by hand. Its globals allow one a process at a time.
+
+    `failures` counts everything that went wrong while taping; `untaped` what passed by as (what, host).
+    """
+
+    _running: "ClassVar[RecordWire | None]" = None
+
+    def __init__(
+        self,
+        options: WireOptions,
+        tape: Tape,
+        redactor: Redactor,
+        is_inside: Callable[[int], bool] = lambda _port: False,
+    ) -> None:
+        self.failures = Failures()
+        self.port = 0
+        self._options = options
+        self._tape = tape
+        self._redactor = redactor
+        self._is_inside = is_inside
+        self._untaped = Untaped(tape, self.failures)
+        self._log = MitmLog(self.failures)
+        self._roots: Path | None = None
+        self._master: Master | None = None
+        self._server: Proxyserver
+        self._recorder: Recorder
+
+    @property
+    def untaped(self) -> Counter[tuple[str, str]]:
+        """What passed through without being taped: (what, host) and how often."""
+        return self._untaped.seen
+
+    async def start(self) -> int:
+        """Listen; returns the port. Raises PortInUseError, WireError, or UsageError for a setting that can't be."""
+        if RecordWire._running is not None:
+            raise RuntimeError("a record wire is running in this process")
+        slim_imports()
+        ca = self._options.confdir / _CA
+        if not ca.is_file():
+            raise WireError("there is no certificate authority here", where=str(ca))  # or mitmproxy would make one
+        RecordWire._running = self
+        self._log.attach()
+        try:
+            master = self._build()
+            await self._listen(master)
+        except BaseException:
+            await self._clean_up()
+            raise
+        return self.port
+
+    async def drain(self, timeout: float = _GRACE) -> None:
+        """Take no new clients, give exchanges under way `timeout` seconds, then disconnect everyone.
+
+        The hooks that tape how the remaining ones ended have run when this returns: seal the tape after it, not before.
+        """
+        if self._master is None:
+            return
+        await self._server.servers.update([])
+        with anyio.move_on_after(timeout):
+            await self._recorder.idle()
+        for handler in list(self._server.connections.values()):
+            io = handler.transports.get(handler.client)
+            if io is not None and io.handler is not None:
+                io.handler.cancel("the recording has ended")
+        with anyio.move_on_after(_CLOSING):
+            while self._server.connections:  # mitmproxy has no event for a connection that is wholly gone
+                await anyio.sleep(0.002)
+
+    async def stop(self) -> None:
+        """End mitmproxy; again does nothing. What `drain` did not end is taped as cut off."""
+        if RecordWire._running is self:
+            await self._clean_up()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # Also when this task is being cancelled, and then at once: the tape needs its ends.
+        with anyio.CancelScope(shield=True):
+            await self.drain(_GRACE if kind is None else 0)
+            await self.stop()
+
+    def _build(self) -> "Master":
+        from mitmproxy import options as mitm_options
+        from mitmproxy.addons import core, disable_h2c, next_layer, proxyserver, tlsconfig
+        from mitmproxy.exceptions import OptionsError
+        from mitmproxy.master import Master
+
+        from tapeproxy.addons import h1fixes
+
+        h1fixes.apply()
+        # The CA's place has to be known before TlsConfig is added, or mitmproxy makes one in the home folder.
+        settings: Any = mitm_options.Options(confdir=str(self._options.confdir))
+        master = self._master = Master(settings)
+        self._server = proxyserver.Proxyserver()  # type: ignore[no-untyped-call]  # mitmproxy's
+        registry: Any = master.addons  # its methods have no types
+        try:
+            registry.add(core.Core(), disable_h2c.DisableH2C(), self._server, next_layer.NextLayer())
+            registry.add(*self._addons(), tlsconfig.TlsConfig())
+            settings.update(**self._settings())
+        except OptionsError as error:
+            raise UsageError(str(error)) from None
+        return master
+
+    def _addons(self) -> list[object]:
+        """Ours, in the order that their hooks run in: what is taped is what the client sent, not what we make of it."""
+        from tapeproxy.addons.hangup import HangUp
+        from tapeproxy.addons.hostmap import HostMap
+        from tapeproxy.addons.inline import InlineHooks
+        from tapeproxy.addons.insidegate import InsideGate
+        from tapeproxy.addons.quickack import QuickAck
+        from tapeproxy.addons.recorder import Recorder
+        from tapeproxy.addons.sockets import Resets
+        from tapeproxy.addons.upstream import UpstreamProxy, parse_upstream
+
+        failures, resets = self.failures, Resets()
+        self._recorder = Recorder(self._tape, self._redactor, self._is_inside, resets, failures)
+        addons: list[object] = [
+            InlineHooks(failures),
+            QuickAck(failures),
+            resets,
+            self._untaped,
+            self._recorder,
+            HangUp(resets, failures),
+            InsideGate(self._is_inside, self._untaped, failures),
+            HostMap(self._options.hosts, failures),
+        ]
+        if self._options.upstream is not None:
+            addons.append(UpstreamProxy(parse_upstream(self._options.upstream), self._options.no_proxy, failures))
+        return addons
+
+    def _settings(self) -> dict[str, Any]:
+        from tapeproxy.addons.upstream import parse_upstream
+
+        given = self._options
+        settings: dict[str, Any] = {
+            "listen_host": given.host,
+            "listen_port": given.port,
+            "connection_strategy": "lazy",  # a request is on the tape before anybody is called
+            "upstream_cert": False,
+            "http2": False,  # until the replay wire speaks it too
+            "tcp_timeout": _NEVER,
+            # A server that sends both length and chunked is the agent's affair, as it would be without us.
+            "validate_inbound_headers": False,
+        }
+        if given.upstream is not None:
+            settings["mode"] = [f"upstream:{parse_upstream(given.upstream).spec}"]
+        if given.upstream_ca is not None:
+            self._roots = _trusted_roots(given.upstream_ca)
+            settings["ssl_verify_upstream_trusted_ca"] = str(self._roots)
+        if given.client_certs is not None:
+            settings["client_certs"] = str(given.client_certs)
+        return settings
+
+    async def _listen(self, master: "Master") -> None:
+        listening = await self._server.setup_servers()
+        if not listening:
+            raise self._bind_error()
+        await master.running()
+        if self.failures.first is not None:
+            raise WireError(f"the record wire could not start: {self.failures.first}")
+        self.port = self._server.listen_addrs()[0][1]
+
+    def _bind_error(self) -> WireError:
+        given = self._options
+        causes = [server.last_exception for server in self._server.servers if server.last_exception is not None]
+        cause = causes[0].__cause__ if causes else None
+        if isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE:
+            return PortInUseError(given.host, given.port)
+        reason = (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
+        return WireError(f"the record wire cannot listen: {reason.lower()}", where=f"{given.host}:{given.port}")
+
+    async def _clean_up(self) -> None:
+        master, self._master = self._master, None
+        try:
+            if master is not None:
+                await self._server.servers.update([])
+                await master.done()
+        finally:
+            self._log.detach()
+            if self._roots is not None:
+                self._roots.unlink(missing_ok=True)
+            RecordWire._running = None
+
+
+def slim_imports() -> None:
+    """Keep `mitmproxy.addons` from importing all of its addons (flask, ldap3, ...): a third of the start-up time.
+
+    Has to run before anything imports it; does nothing where somebody has.
+    """
+    if "mitmproxy.addons" in sys.modules:
+        return
+    spec = importlib.util.find_spec("mitmproxy")
+    if spec is None or not spec.submodule_search_locations:
+        raise UsageError("recording needs mitmproxy", fix="install it with: pip install 'tapeproxy[record]'")
+    package = types.ModuleType("mitmproxy.addons")
+    package.__path__ = [str(Path(spec.submodule_search_locations[0]) / "addons")]
+    sys.modules["mitmproxy.addons"] = package
+
+
+def _trusted_roots(extra: Path) -> Path:
+    """Write certifi's roots and the user's into one temporary file, for mitmproxy takes one."""
+    try:
+        added = extra.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"the upstream CA cannot be read: {reason}", where=str(extra)) from None
+    if b"-----BEGIN CERTIFICATE-----" not in added:
+        raise UsageError("the upstream CA holds no PEM certificate", where=str(extra))
+    with tempfile.NamedTemporaryFile(prefix="tapeproxy-roots-", suffix=".pem", delete=False) as file:
+        file.write(Path(certifi.where()).read_bytes() + b"\n" + added)
+    return Path(file.name)

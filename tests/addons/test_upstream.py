@@ -1,0 +1,223 @@
+"""The user's own proxy: which hosts go through it, with what credentials, and what never does."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from authority import Authority
+from origin import PATIENCE, Call, Origin
+from recording import Recording, read_until
+
+from tapeproxy.addons.upstream import Upstream, bypasses, parse_upstream
+from tapeproxy.tapes.errors import UsageError
+
+type Make = Callable[..., Recording]
+
+
+async def hello(call: Call) -> None:
+    await call.reply(call.request.target.encode())
+
+
+class Corporate:
+    """A CONNECT proxy that leads every tunnel to one port, whatever was asked for, and answers plain requests itself.
+
+    `heads` are the requests it saw.
+    """
+
+    def __init__(self, to: int) -> None:
+        self.heads: list[str] = []
+        self._to = to
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://us%40er:pa:ss@127.0.0.1:{self._server.getsockname()[1]}"
+        self._threads: list[threading.Thread] = []
+
+    def serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._server.accept()
+            except OSError:
+                return
+            self._threads.append(threading.Thread(target=self._handle, args=(client,)))
+            self._threads[-1].start()
+
+    def _handle(self, client: socket.socket) -> None:
+        with client:
+            head = read_until(client, b"\r\n\r\n").decode()
+            self.heads.append(head)
+            if not head.startswith("CONNECT"):
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nproxy")
+                return
+            with socket.create_connection(("127.0.0.1", self._to), PATIENCE) as server:
+                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                back = threading.Thread(target=_pump, args=(server, client))
+                back.start()
+                _pump(client, server)
+                back.join()
+
+    def stop(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+@contextmanager
+def corporate(to: int) -> Iterator[Corporate]:
+    proxy = Corporate(to)
+    thread = threading.Thread(target=proxy.serve)
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        proxy.stop()
+        thread.join()
+
+
+AUTH = "Proxy-Authorization: Basic dXNAZXI6cGE6c3M="
+
+
+def test_tls_goes_through_the_proxy_with_credentials(record: Make, authority: Authority) -> None:
+    with (
+        Origin(hello, tls=authority.serving("api.example.com")) as origin,
+        corporate(origin.port) as proxy,
+        record(upstream=proxy.url) as recording,
+        recording.client() as client,
+    ):
+        for path in ("/1", "/2"):
+            assert client.get(f"https://api.example.com{path}").text == path
+    (head,) = proxy.heads
+    assert head.startswith("CONNECT api.example.com:443 HTTP/1.1\r\n") and AUTH in head
+    assert all(seen.header("Proxy-Authorization") is None for seen in origin.requests)
+    assert [e.request.url for e in recording.tape().exchanges] == [
+        b"https://api.example.com/1",
+        b"https://api.example.com/2",
+    ]
+
+
+def test_plain_requests_go_in_absolute_form_and_the_tape_has_no_credentials(record: Make) -> None:
+    with corporate(0) as proxy, record(upstream=proxy.url) as recording, recording.client() as client:
+        assert client.get("http://api.example.com/path").text == "proxy"
+    (head,) = proxy.heads
+    assert head.startswith("GET http://api.example.com/path HTTP/1.1\r\n") and AUTH in head
+    request = recording.exchange().request
+    assert request.url == b"http://api.example.com/path"
+    assert all(name.lower() != b"proxy-authorization" for name, _ in request.headers)
+
+
+def test_loopback_and_no_proxy_hosts_bypass_it_and_get_no_credentials(record: Make, authority: Authority) -> None:
+    with (
+        Origin(hello) as plain,
+        Origin(hello, tls=authority.serving("127.0.0.1")) as secure,
+        corporate(0) as proxy,
+        record(upstream=proxy.url, no_proxy=("internal.example.com",)) as recording,
+        recording.client() as client,
+    ):
+        assert client.get(f"{plain.url}/a").text == "/a"
+        assert client.get(f"{secure.url}/b").text == "/b"
+        assert client.get("http://api.example.com/").text == "proxy"
+        assert client.get(f"{plain.url}/c").text == "/c"
+        seen = plain.requests + secure.requests
+    assert len(proxy.heads) == 1
+    assert [one.target for one in seen] == ["/a", "/c", "/b"], "origin-form, as a server expects"
+    assert all(one.header("Proxy-Authorization") is None for one in seen)
+    assert recording.wire.failures.count == 0
+
+
+def test_a_mapped_host_is_reached_past_the_proxy_when_it_is_here(record: Make, authority: Authority) -> None:
+    with Origin(hello, tls=authority.serving("127.0.0.1")) as origin, corporate(0) as proxy:
+        hosts = {"api.example.com": origin.url}
+        with record(upstream=proxy.url, hosts=hosts) as recording, recording.client() as client:
+            assert client.get("http://api.example.com/x").text == "/x"
+            assert client.get("https://api.example.com/y").text == "/y"
+    assert proxy.heads == []
+    assert recording.wire.failures.count == 0
+
+
+def test_tls_inside_the_run_never_goes_to_the_proxy(record: Make, authority: Authority) -> None:
+    with (
+        Origin(hello, tls=authority.serving("127.0.0.1")) as origin,
+        corporate(0) as proxy,
+        record(upstream=proxy.url, is_inside=lambda _: True) as recording,
+        recording.tunnel("127.0.0.1", origin.port, authority.trusting()) as sock,
+    ):
+        sock.sendall(b"GET /in HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert read_until(sock, b"/in").endswith(b"\r\n\r\n/in")
+    assert proxy.heads == []
+    assert [note.what for note in recording.tape().notes] == ["inside-tunnel"]
+
+
+def test_a_proxy_that_refuses_is_a_connect_error(record: Make) -> None:
+    async def refuse(call: Call) -> None:
+        await call.reply(b"no", "407 Proxy Authentication Required")
+
+    with (
+        Origin(refuse) as proxy,
+        record(upstream=proxy.url) as recording,
+        recording.client() as client,
+        pytest.raises(Exception, match="disconnected"),
+    ):
+        client.get("https://api.example.com/")
+    end = recording.exchange().end
+    assert end is not None and end.how == "connect-error" and "407" in (end.error or "")
+
+
+@pytest.mark.parametrize(
+    ("url", "upstream"),
+    [
+        ("http://proxy.example.com:3128", Upstream("http", "proxy.example.com", 3128)),
+        ("proxy.example.com:3128", Upstream("http", "proxy.example.com", 3128)),
+        ("https://proxy.example.com/", Upstream("https", "proxy.example.com", 443)),
+        ("http://[::1]:3128", Upstream("http", "::1", 3128)),
+        ("http://a:b@proxy", Upstream("http", "proxy", 80, b"Basic YTpi")),
+        ("http://a@proxy", Upstream("http", "proxy", 80, b"Basic YTo=")),
+    ],
+)
+def test_an_upstream_url(url: str, upstream: Upstream) -> None:
+    assert parse_upstream(url) == upstream
+
+
+@pytest.mark.parametrize("url", ["socks5://me:secret@proxy:1080", "http://", "http://me:secret@proxy:port", ""])
+def test_a_broken_upstream_url_never_shows_the_password(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_upstream(url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "rules", "expected"),
+    [
+        ("localhost", 80, (), True),
+        ("127.0.0.1", 80, (), True),
+        ("::1", 80, (), True),
+        ("a.localhost", 80, (), True),
+        ("example.com", 80, (), False),
+        ("example.com", 80, ("*",), True),
+        ("example.com", 80, ("example.com",), True),
+        ("EXAMPLE.com.", 80, ("Example.com",), True),
+        ("api.example.com", 80, ("example.com",), True),
+        ("api.example.com", 80, (".example.com",), True),
+        ("api.example.com", 80, ("*.example.com",), True),
+        ("badexample.com", 80, ("example.com",), False),
+        ("example.com", 80, ("example.com:80",), True),
+        ("example.com", 443, ("example.com:80",), False),
+        ("10.1.2.3", 80, ("10.0.0.0/8",), True),
+        ("11.1.2.3", 80, ("10.0.0.0/8",), False),
+        ("10.1.2.3", 80, ("10.1.2.3",), True),
+        ("10.1.2.3", 80, ("fd00::/8",), False),
+        ("fd00::1", 80, ("fd00::/8",), True),
+        ("example.com", 80, ("", " ", "."), False),
+    ],
+)
+def test_what_bypasses_the_proxy(host: str, port: int, rules: tuple[str, ...], expected: bool) -> None:
+    assert bypasses(host, port, rules) is expected
