@@ -39,14 +39,15 @@ class _Listener:
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     body: list[bytes] = field(default_factory=list)
     complete: bool = False
+    keep_alive: bool = False
 
     @property
     def delimited(self) -> bool:
         names = {name.lower() for name, _ in self.headers}
         return not self.headers or bool(names & {b"content-length", b"transfer-encoding"})
 
-    def heard(self, keep_alive: bool) -> Heard:
-        return Heard(self.parser.get_status_code(), tuple(self.headers), b"".join(self.body), keep_alive)
+    def heard(self) -> Heard:
+        return Heard(self.parser.get_status_code(), tuple(self.headers), b"".join(self.body), self.keep_alive)
 
     def on_message_begin(self) -> None:
         self.headers.clear()
@@ -56,13 +57,16 @@ class _Listener:
 
     def on_headers_complete(self) -> None:
         # llhttp would wait for the body that the headers of an answer to HEAD announce.
-        self.complete = self.head_only and self.parser.get_status_code() >= 200
+        if self.head_only:
+            self.on_message_complete()
 
     def on_body(self, data: bytes) -> None:
         self.body.append(data)
 
     def on_message_complete(self) -> None:
+        # llhttp forgets whether the connection lives on once the message is over.
         self.complete = self.parser.get_status_code() >= 200
+        self.keep_alive = self.parser.should_keep_alive()
 
 
 async def relay_exchange(
@@ -123,7 +127,7 @@ async def _listen(
         except httptools.HttpParserError:
             return None
         if listener.complete:
-            whole = listener.heard(parser.should_keep_alive())
+            whole = listener.heard()
             heard(whole)
             send(data)
             return whole.keep_alive
@@ -131,7 +135,7 @@ async def _listen(
     # A body that ends with the connection is whole, any other is cut.
     if listener.delimited:
         return None
-    heard(listener.heard(False))
+    heard(listener.heard())
     return False
 
 

@@ -60,6 +60,11 @@ class Redactor:
         self._tokens = dict(sorted(forms.items(), key=lambda item: -len(item[0])))
         alternatives = b"|".join(map(re.escape, self._tokens))
         self._find = re.compile(alternatives) if alternatives else None
+        # The last bytes of every possible start of a secret -> those starts: one look-up a piece of a stream.
+        self._starts: dict[bytes, list[bytes]] = {}
+        for form in self._tokens:
+            for n in range(_HOLD, len(form)):
+                self._starts.setdefault(form[n - _HOLD : n], []).append(form[:n])
 
     def headers(self, headers: Headers) -> Headers:
         """Redact credentials by header name, and known secrets in every value. Order and names stay."""
@@ -86,7 +91,7 @@ class Redactor:
 
     def stream(self) -> "StreamRedactor":
         """A redactor for one body that comes in pieces."""
-        return StreamRedactor(self._find, self._tokens)
+        return StreamRedactor(self._find, self._tokens, self._starts)
 
     def _header(self, name: bytes, value: bytes) -> bytes:
         if not is_secret_header(name):
@@ -122,16 +127,15 @@ class StreamRedactor:
     secret whose first bytes, fewer than `_HOLD`, were written already, the rest is redacted.
     """
 
-    def __init__(self, find: re.Pattern[bytes] | None, tokens: dict[bytes, bytes]) -> None:
+    def __init__(
+        self, find: re.Pattern[bytes] | None, tokens: dict[bytes, bytes], starts: dict[bytes, list[bytes]]
+    ) -> None:
+        """`find` matches every form of every secret, `tokens` replaces them, `starts` has their prefixes by tail."""
         self._find = find
         self._tokens = tokens
+        self._starts = starts
         self._held: list[Timed] = []
         self._context = b""
-        # The last bytes of every possible start of a secret -> those starts: one look-up a piece.
-        self._starts: dict[bytes, list[bytes]] = {}
-        for form in tokens:
-            for n in range(_HOLD, len(form)):
-                self._starts.setdefault(form[n - _HOLD : n], []).append(form[:n])
 
     def feed(self, t: int, data: bytes) -> list[Timed]:
         """Take a piece that came at `t`; return the pieces, with their times, that may be written now."""

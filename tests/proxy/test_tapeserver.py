@@ -365,6 +365,7 @@ def test_a_server_of_the_run_is_asked_live_and_compared(ca: Path, tool_port: int
         assert run.noticed == []
         assert (run.replayer.live, run.replayer.served) == (1, 0)
         assert client.post(f"http://127.0.0.1:{tool_port}/tool", json="b").text == '"B"'
+        assert len(run.server.connections) == 1
         (drift,) = run.noticed
         assert isinstance(drift, Drift)
         assert "not on the tape" in drift.what
