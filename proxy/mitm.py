@@ -23,7 +23,7 @@ from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.mitmlog import MitmLog
 from tapeproxy.addons.tape import Tape
 from tapeproxy.addons.untaped import Untaped
-from tapeproxy.tapes.errors import TapeproxyError, UsageError
+from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError
 from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -43,17 +43,6 @@ _CLOSING = 5.0
 
 class WireError(TapeproxyError):
     """The record wire could not be started."""
-
-
-class PortInUseError(WireError):
-    """Another program listens on `port`."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self.host = host
-        self.port = port
-        super().__init__(
-            f"port {port} is in use", where=f"{host}:{port}", fix="choose another port, or leave it out for a free one"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,12 +229,12 @@ class RecordWire:
             raise WireError(f"the record wire could not start: {self.failures.first}")
         self.port = self._server.listen_addrs()[0][1]
 
-    def _bind_error(self) -> WireError:
+    def _bind_error(self) -> TapeproxyError:
         given = self._options
         causes = [server.last_exception for server in self._server.servers if server.last_exception is not None]
         cause = causes[0].__cause__ if causes else None
         if isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE:
-            return PortInUseError(given.host, given.port)
+            return PortInUseError(given.host, given.port, "it is in use")
         reason = (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
         return WireError(f"the record wire cannot listen: {reason.lower()}", where=f"{given.host}:{given.port}")
 
@@ -287,5 +276,11 @@ def _trusted_roots(extra: Path) -> Path:
     if b"-----BEGIN CERTIFICATE-----" not in added:
         raise UsageError("the upstream CA holds no PEM certificate", where=str(extra))
     with tempfile.NamedTemporaryFile(prefix="tapeproxy-roots-", suffix=".pem", delete=False) as file:
-        file.write(Path(certifi.where()).read_bytes() + b"\n" + added)
+        try:
+            file.write(Path(certifi.where()).read_bytes() + b"\n" + added)
+            file.flush()
+        except OSError as error:
+            Path(file.name).unlink()
+            reason = (error.strerror or str(error)).lower()
+            raise WireError(f"the roots to trust cannot be written: {reason}", where=file.name) from None
     return Path(file.name)

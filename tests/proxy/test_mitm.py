@@ -19,9 +19,9 @@ from authority import Authority
 from origin import PATIENCE, Call, Origin
 from recording import KEY, Recording
 
-from tapeproxy.proxy.mitm import PortInUseError, RecordWire, WireError, WireOptions
+from tapeproxy.proxy.mitm import RecordWire, WireError, WireOptions
 from tapeproxy.proxy.tapefile import TapeWriter, load
-from tapeproxy.tapes.errors import TapeproxyError, UsageError
+from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError
 from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.redaction import Redactor
 
