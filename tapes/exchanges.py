@@ -8,7 +8,21 @@ from dataclasses import dataclass, field
 
 from tapeproxy.tapes.decoder import Entry
 from tapeproxy.tapes.errors import Place, TapeFormatError
-from tapeproxy.tapes.records import Chunks, End, Exit, Head, Note, Record, Request, Response, Seal
+from tapeproxy.tapes.records import (
+    Chunks,
+    Clock,
+    End,
+    Env,
+    Exit,
+    Head,
+    Lane,
+    LaneEnd,
+    Note,
+    Record,
+    Request,
+    Response,
+    Seal,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,10 @@ class Tape:
     head: Head
     exchanges: list[Exchange] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    lanes: list[Lane] = field(default_factory=list)
+    clocks: list[Clock] = field(default_factory=list)
+    lane_ends: list[LaneEnd] = field(default_factory=list)
+    envs: list[Env] = field(default_factory=list)
     exit: Exit | None = None
     seal: Seal | None = None
 
@@ -91,6 +109,14 @@ def _place(tape: Tape, by_index: dict[int, Exchange], index: int, record: Record
             _attach(by_index, record)
         case Note():
             tape.notes.append(record)
+        case Lane():
+            tape.lanes.append(record)
+        case Clock():
+            tape.clocks.append(record)
+        case LaneEnd():
+            tape.lane_ends.append(record)
+        case Env():
+            tape.envs.append(record)
         case Exit():
             tape.exit = record
         case Seal():

@@ -63,6 +63,9 @@ class Head:
     lang: str | None = None
     secrets: tuple[str, ...] = ()
     seed: str | None = None
+    origin: int | None = None
+    hash_seed: str | None = None
+    tmpdir: str | None = None
     rules: Json = field(default_factory=dict)
     parent: Json | None = None
     branch: Json | None = None
@@ -85,7 +88,13 @@ class Head:
             "secrets": [dump_text(name) for name in self.secrets],
             "rules": self.rules,
         }
-        optional = {"seed": self.seed, "parent": self.parent, "branch": self.branch, "edit": self.edit}
+        optional: Json = {
+            "seed": self.seed,
+            "origin": self.origin,
+            "hash_seed": self.hash_seed,
+            "tmpdir": None if self.tmpdir is None else dump_text(self.tmpdir),
+        }
+        optional |= {"parent": self.parent, "branch": self.branch, "edit": self.edit}
         return out | {k: v for k, v in optional.items() if v is not None} | self.extra
 
 
@@ -211,6 +220,65 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """A sequential flow of control of the agent: `id` says whose child it is, `what` (thread, task ...)."""
+
+    kind: ClassVar[str] = "lane"
+    t: int
+    id: str
+    what: str = ""
+    name: str | None = None
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        out: Json = {"t": self.t, "id": self.id, "what": self.what}
+        return (out | {"name": dump_text(self.name)} if self.name is not None else out) | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """A jump of a lane's clock: its read number `n` gave `ns` nanoseconds after the tape's start (may be negative)."""
+
+    kind: ClassVar[str] = "clock"
+    t: int
+    lane: str
+    n: int
+    ns: int
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        return {"t": self.t, "lane": self.lane, "n": self.n, "ns": self.ns} | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneEnd:
+    """The end of a lane, or of its process: it had read the clock `reads` times."""
+
+    kind: ClassVar[str] = "lane-end"
+    t: int
+    lane: str
+    reads: int
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        return {"t": self.t, "lane": self.lane, "reads": self.reads} | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Env:
+    """An environment variable that the agent read: a keyed `digest` of its value, None when it was not set."""
+
+    kind: ClassVar[str] = "env"
+    t: int
+    name: str
+    digest: str | None
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        return {"t": self.t, "name": dump_text(self.name), "digest": self.digest} | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
     """How the agent's own process ended: an exit `code`, or the name of the `signal` that killed it."""
 
@@ -255,7 +323,7 @@ class Unknown:
         return dict(self.extra)
 
 
-type Record = Head | Request | Response | Chunks | End | Note | Exit | Seal | Unknown
+type Record = Head | Request | Response | Chunks | End | Note | Lane | Clock | LaneEnd | Env | Exit | Seal | Unknown
 
 
 def dump_body(body: Body) -> str | Json:

@@ -6,7 +6,7 @@ import pytest
 
 from tapeproxy.proxy.tapefile import load, read_entries
 from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.records import Note, Unknown
+from tapeproxy.tapes.records import Lane, Note
 
 FOLDER = Path(__file__).parent
 V1 = FOLDER / "v1.tape.jsonl.gz"
@@ -115,6 +115,6 @@ def test_v1_rest(v1: Tape) -> None:
     assert (v1.exit.code, v1.exit.signal, v1.exit.duration) == (None, "SIGINT", 36_000_000)
     assert v1.seal is not None
     assert (v1.seal.records, v1.seal.outcome) == (38, "killed")
-    assert [entry.record for entry in read_entries(V1) if isinstance(entry.record, Unknown)] == [
-        Unknown(kind="lane", extra={"t": 34_000_000, "id": "0.t1", "name": "planner"})
+    assert [entry.record for entry in read_entries(V1) if isinstance(entry.record, Lane)] == [
+        Lane(t=34_000_000, id="0.t1", name="planner")
     ]
