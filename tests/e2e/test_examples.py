@@ -22,7 +22,7 @@ def test_an_example_replays_with_the_provider_stopped_and_no_key(agent: str, cli
     recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True)
     assert (recorded.returncode, recorded.stdout != "") == (0, True), recorded.stderr
     scripted.stop()
-    for pace in ("none", "20"):
+    for pace in ("none", "20") if agent == "anthropic_stream" else ("none",):
         replayed = cli.run("replay", "t.jsonl.gz", "--pace", pace)
         assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
 
