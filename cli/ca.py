@@ -2,10 +2,11 @@
 
 import click
 
+from tapeproxy.cli.helpflags import HELP
 from tapeproxy.tapes.errors import UsageError
 
 
-@click.command()
+@click.command(context_settings=HELP)
 @click.option("--export", "text", is_flag=True, help="Print the certificate (PEM), never the key.")
 @click.option("--bundle", is_flag=True, help="Print the path of a file with the public roots and ours.")
 @click.option("--remove", is_flag=True, help="Delete the authority and its key; the next start makes a new one.")

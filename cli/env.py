@@ -4,10 +4,11 @@ from typing import Literal
 
 import click
 
+from tapeproxy.cli.helpflags import HELP
 from tapeproxy.proxy.state import NoProxyError, read_state
 
 
-@click.command()
+@click.command(context_settings=HELP)
 @click.option("--shell", type=click.Choice(["sh", "fish"]), default="sh", show_default=True, help="Whose syntax.")
 @click.option("--unset", is_flag=True, help="Print what takes it back.")
 def command(shell: Literal["sh", "fish"], unset: bool) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from tapeproxy.cli.choose import FOLDER, list_tapes
+from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import Cell, Column, count, echo, moment, printable, screen_of, size, table
 from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError
 
@@ -37,7 +38,7 @@ class Listed:
     damage: str | None
 
 
-@click.command()
+@click.command(context_settings=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(as_json: bool) -> None:
     """List the tapes in .tapes.
@@ -120,7 +121,7 @@ def _cells(listed: Listed) -> list[Cell]:
     ]
 
 
-@click.command()
+@click.command(context_settings=HELP)
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N.  [default: 20]")
 @click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Delete only what is older.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be deleted.")

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from tapeproxy.cli.helpflags import HELP
 
-@click.command()
+
+@click.command(context_settings=HELP)
 @click.option("--script", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Replies (TOML or JSON).")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port to listen on.  [default: a free one]")
 @click.option("--tls", is_flag=True, help="Serve TLS with a certificate of our own authority.")

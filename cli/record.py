@@ -7,10 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 import click
-from tapeproxy.cli.choose import default_path
-from tapeproxy.cli.rendering import duration, printable, size
 
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
+from tapeproxy.cli.choose import default_path
+from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.rendering import duration, printable, size
 from tapeproxy.tapes.errors import UsageError
 
 UNTAPED = {
@@ -23,7 +24,7 @@ UNTAPED = {
 }
 
 
-@click.command(cls=AgentCommand)
+@click.command(cls=AgentCommand, context_settings=HELP)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The tape to write.  [default: in .tapes]")
 @click.option("--force", is_flag=True, help="Replace the tape if it exists.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")

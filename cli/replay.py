@@ -9,6 +9,7 @@ import click
 
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.choose import choose_tape
+from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import duration, printable
 from tapeproxy.tapes.errors import UsageError
 
@@ -39,7 +40,7 @@ class Pace(click.ParamType[float | None]):
         return speed
 
 
-@click.command(cls=AgentCommand)
+@click.command(cls=AgentCommand, context_settings=HELP)
 @click.argument("tape", required=False)
 @click.option(
     "--pace",

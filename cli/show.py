@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tapeproxy.cli.choose import choose_tape
+from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import echo, screen_of
 from tapeproxy.tapes.errors import UsageError
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tapeproxy.tapes.exchanges import Exchange, Tape
 
 
-@click.command()
+@click.command(context_settings=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--raw", is_flag=True, help="With N: write the bytes of the response's body, as they came.")
 @click.argument("tape", required=False)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tapeproxy.cli.choose import choose_tape, default_path
+from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import duration, size
 from tapeproxy.cli.replay import Pace, Teller, summarise
 from tapeproxy.proxy.state import NoProxyError, State, clear_state, read_state, write_state
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.replaying import ReplaySettings
 
 
-@click.command()
+@click.command(context_settings=HELP)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The tape to write.  [default: in .tapes]")
 @click.option("--force", is_flag=True, help="Replace the tape if it exists.")
 @click.option("--replay", "replayed", metavar="TAPE", help="Serve this tape instead of recording one.")
@@ -66,7 +67,7 @@ def command(
     return asyncio.run(_record(settings))
 
 
-@click.command()
+@click.command(context_settings=HELP)
 def stop() -> int:
     """Stop the proxy that `start` runs here, and seal its tape."""
     state = read_state()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tapeproxy.cli.choose import choose_tape
+from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import echo, printable, screen_of
 from tapeproxy.tapes.errors import TapeFormatError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tapeproxy.tapes.verdict import Verdict
 
 
-@click.command()
+@click.command(context_settings=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.argument("tape", required=False)
 def command(tape: str | None, as_json: bool) -> int:
