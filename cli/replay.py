@@ -14,6 +14,7 @@ from tapeproxy.cli.rendering import duration, printable
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.guard import GuardChoice
     from tapeproxy.proxy.replaying import Replayed, Replaying
     from tapeproxy.tapes.violations import Drift, Violation
 
@@ -61,6 +62,14 @@ class Pace(click.ParamType[float | None]):
     show_default=True,
     help="What a server of the run that answers another way does to the exit code.",
 )
+@click.option(
+    "--guard",
+    type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
+    default="auto",
+    show_default=True,
+    help="What keeps the agent from the network; auto takes the strongest that this machine grants.",
+)
+@click.option("--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a JSON report.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but violations and warnings.")
 @click.pass_context
@@ -72,6 +81,8 @@ def command(
     timeout: float | None,
     max_violations: int,
     on_drift: Literal["fail", "report"],
+    guard: "GuardChoice",
+    allow: tuple[str, ...],
     report: Path | None,
     quiet: bool,
 ) -> int:
@@ -82,12 +93,16 @@ def command(
     tapeproxy replay bug.tape.jsonl.gz
     tapeproxy replay bug.tape.jsonl.gz -- python agent.py --verbose
 
-    The tape server has no way upstream. A request that is not on the tape is a violation: it is answered with status
-    470, explained on the terminal, and makes the exit code 3 whatever the agent does about it. Otherwise the exit code
-    is the agent's; 4 when a server of the run answered another way than on the tape; 124 after --timeout.
+    The tape server has no way upstream, and on Linux the run is kept from the network altogether (--guard). A request
+    that is not on the tape is a violation: it is answered with status 470, explained on the terminal, and makes the
+    exit code 3 whatever the agent does about it. Otherwise the exit code is the agent's; 4 when a server of the run
+    answered another way than on the tape; 124 after --timeout.
     """
+    from tapeproxy.proxy.guard import HostPort, describe, establish
     from tapeproxy.proxy.replaying import ReplaySettings, replay
 
+    # Before there is an event loop or a second thread: this may move the process into a network namespace, for good.
+    plan = establish(guard, [HostPort.parse(place) for place in allow], reachable=port != 0)
     settings = ReplaySettings(
         tape=choose_tape(tape),
         environment=dict(os.environ),
@@ -97,7 +112,10 @@ def command(
         timeout=timeout,
         max_violations=max_violations,
         on_drift=on_drift,
+        guard=plan,
     )
+    if plan.reason or not quiet:
+        click.echo(f"tapeproxy: {printable(describe(plan))}", err=True)
     teller = Teller()
     result = asyncio.run(replay(settings, teller.notice, teller.begin))
     summarise(result, settings.tape, quiet=quiet)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment
+from tapeproxy.proxy.guard import Guard, GuardPlan
 from tapeproxy.proxy.origin import is_ours
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.redactionkey import load_key
@@ -45,6 +46,7 @@ class ReplaySettings:
     timeout: float | None = None
     max_violations: int = 20
     on_drift: Literal["fail", "report"] = "fail"
+    guard: GuardPlan = field(default_factory=lambda: GuardPlan(Guard.NONE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,8 @@ async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | D
         run_id,
         {name: placeholder(name) for name in tape.head.secrets},
     )
-    return Replaying(tape, ending, server, port, child_environment(settings.environment, child))
+    environment = child_environment(settings.environment, child) | settings.guard.variables(settings.environment)
+    return Replaying(tape, ending, server, port, environment)
 
 
 async def replay(
@@ -159,7 +162,13 @@ async def replay(
         try:
             argv = settings.argv or _taped_argv(session.tape)
             started(session)
-            outcome = await run_child(argv, session.environment, stop=stop, timeout=settings.timeout)
+            outcome = await run_child(
+                argv,
+                session.environment,
+                stop=stop,
+                timeout=settings.timeout,
+                confine=settings.guard.confinement(session.port),
+            )
         finally:
             await session.server.stop()
     return session.verdict(settings, outcome, outcome.duration_ns)

@@ -15,11 +15,13 @@ import time
 from asyncio.subprocess import Process
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from subprocess import SubprocessError
 from types import FrameType
 from typing import Literal
 
 from tapeproxy.proxy.commands import command_line, start_error
 from tapeproxy.proxy.processes import RUN_VARIABLE, RunProcesses
+from tapeproxy.tapes.errors import UsageError
 
 type StopCause = Literal["timeout", "violations", "user"]
 
@@ -87,18 +89,19 @@ async def run_child(
     stop: StopSignal | None = None,
     timeout: float | None = None,
     grace: float = GRACE,
+    confine: Callable[[], None] | None = None,
 ) -> Outcome:
     """Run a command to its end, passing on the signals that come meanwhile.
 
     At `timeout` seconds or on `stop`, every process of the run (`TAPEPROXY_RUN` in `env`) gets SIGTERM, and SIGKILL
     `grace` seconds later; where processes can't be listed, the child alone. A child that ends by itself leaves its
-    own children be. A cancelled call kills the run at once.
+    own children be. A cancelled call kills the run at once. `confine` is done by the child itself before it executes.
     Raises CommandNotFoundError, CommandNotRunnableError and UsageError.
     """
     stop = stop or StopSignal()
     begun = time.monotonic_ns()
     with _relayed_signals() as relay:
-        process = await _start(command_line(argv, env), env)
+        process = await _start(command_line(argv, env), env, confine)
         relay.aim(process)
         run = RunProcesses(env.get(RUN_VARIABLE, ""), root=process.pid)
         try:
@@ -126,10 +129,13 @@ def held_signals() -> Iterator[list[str]]:
         yield noted
 
 
-async def _start(argv: Sequence[str], env: Mapping[str, str]) -> Process:
+async def _start(argv: Sequence[str], env: Mapping[str, str], confine: Callable[[], None] | None) -> Process:
     try:
         # Descriptors of our own are not inheritable (PEP 446), so what stays open is what we were given ourselves.
-        return await asyncio.create_subprocess_exec(*argv, env=env, close_fds=False)
+        return await asyncio.create_subprocess_exec(*argv, env=env, close_fds=False, preexec_fn=confine)
+    except SubprocessError:
+        what = "the guard could not be put on the agent, so it was not run"
+        raise UsageError(what, where=argv[0], fix="--guard audit does without it") from None
     except OSError as error:
         raise start_error(argv[0], env, error) from None
 
