@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from tapeproxy.proxy.inside import Heard, relay_exchange, relay_tunnel
 from tapeproxy.proxy.playback import Playback
 from tapeproxy.proxy.replayer import Asked, Live
 from tapeproxy.proxy.tlschannel import TlsChannel
@@ -22,18 +21,22 @@ from tapeproxy.tapes.answers import Answer, Finish
 from tapeproxy.tapes.violations import Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.inside import Heard
     from tapeproxy.proxy.tapeserver import TapeServer
 
 MAX_HEAD = 1 << 18
 MAX_BODY = 1 << 29
+_AT_ONCE = 1 << 20
+"""Bytes of an answer that are sent in one go when nothing is paced."""
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TLS_HANDSHAKE = 0x16
+_OWN_INBOX = 1 << 16
 _RESET = struct.pack("ii", 1, 0)
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One connection. Requests that come while an answer is under way wait their turn (pipelining)."""
 
     def __init__(self, server: TapeServer) -> None:
@@ -41,6 +44,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._tls: TlsChannel | None = None
         self._authority: bytes | None = None  # of the CONNECT, once there was one
+        self._origin = b""  # scheme and authority of the requests in its tunnel
         self._tunnel_open = False  # the tunnel's first byte was seen
         self._relay: asyncio.Transport | None = None
         self._queue: deque[tuple[Asked, bool]] = deque()
@@ -50,6 +54,9 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self.last_heard = server.loop.time()
+        # A proactor loop reads ahead, so there each connection needs an inbox of its own.
+        shared = isinstance(server.loop, asyncio.SelectorEventLoop)
+        self._inbox = server.inbox if shared else memoryview(bytearray(_OWN_INBOX))
         self._reset_parser()
 
     @property
@@ -84,10 +91,16 @@ class Connection(asyncio.Protocol):
         if self._playback is not None:
             self._playback.resume()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._inbox
+
+    def buffer_updated(self, nbytes: int) -> None:
         self.last_heard = self._server.loop.time()
+        self._receive(self._inbox[:nbytes])
+
+    def _receive(self, data: bytes | memoryview) -> None:
         if self._relay is not None:
-            self._relay.write(data)
+            self._relay.write(bytes(data))
         elif self._authority is not None and not self._tunnel_open:
             self._open_tunnel(data)
         elif self._tls is not None:
@@ -101,16 +114,19 @@ class Connection(asyncio.Protocol):
 
     # --- tunnel and TLS ----------------------------------------------------------------------------------------
 
-    def _open_tunnel(self, data: bytes) -> None:
+    def _open_tunnel(self, data: bytes | memoryview) -> None:
+        assert self._authority is not None
         self._tunnel_open = True
-        if data[0] != _TLS_HANDSHAKE:
+        if memoryview(data)[0] != _TLS_HANDSHAKE:
+            self._origin = b"http://" + self._authority.removesuffix(b":80")
             self._parse(data)
             return
+        self._origin = b"https://" + self._authority.removesuffix(b":443")
         host = self._tunnel_host()
         self._tls = TlsChannel(self._server.tls_context(host), self._server.room)
         self._decrypt(self._tls, data)
 
-    def _decrypt(self, tls: TlsChannel, data: bytes) -> None:
+    def _decrypt(self, tls: TlsChannel, data: bytes | memoryview) -> None:
         try:
             plain = tls.feed(data)
         except ssl.SSLError as error:
@@ -143,14 +159,14 @@ class Connection(asyncio.Protocol):
         self._head_size = 0
         self._body_size = 0
 
-    def _parse(self, data: bytes) -> None:
+    def _parse(self, data: bytes | memoryview) -> None:
         self._in_message = True
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            rest = data[upgrade.args[0] :]
+            rest = memoryview(data)[upgrade.args[0] :]
             if self._authority is not None and not self._tunnel_open and rest:
-                self.data_received(rest)
+                self._receive(rest)
         except _TooLargeError as error:
             self._refuse("too-large", str(error))
         except httptools.HttpParserError as error:
@@ -172,7 +188,8 @@ class Connection(asyncio.Protocol):
             raise _TooLargeError(f"the request's head is larger than {MAX_HEAD} bytes")
 
     def on_headers_complete(self) -> None:
-        if any(name.lower() == b"expect" and value.lower() == b"100-continue" for name, value in self._headers):
+        expected = [value for name, value in self._headers if len(name) == 6 and name.lower() == b"expect"]
+        if any(value.lower() == b"100-continue" for value in expected):
             self._send(_CONTINUE)
 
     def on_body(self, data: bytes) -> None:
@@ -199,8 +216,8 @@ class Connection(asyncio.Protocol):
         if not url.startswith(b"/") and url != b"*":
             return url
         path = b"" if url == b"*" else url
-        if self._authority is not None:
-            return (b"http://" if self._tls is None else b"https://") + self._authority + path
+        if self._origin:
+            return self._origin + path
         host = next((value for name, value in self._headers if name.lower() == b"host"), b"")
         return b"http://" + host + path
 
@@ -233,6 +250,10 @@ class Connection(asyncio.Protocol):
 
     def _play(self, answer: Answer, keep: bool) -> None:
         finish = answer.finish if keep or answer.finish != "keep" else "close"
+        if self._server.speed is None and answer.size <= _AT_ONCE:
+            self._send(b"".join([part.data for part in answer.parts]))
+            self._finish(finish)
+            return
         self._playback = Playback(
             self._server.loop, answer, self._server.speed, self._send, lambda: self._finish(finish)
         )
@@ -241,6 +262,8 @@ class Connection(asyncio.Protocol):
         self._playback.start()
 
     async def _live(self, asked: Asked, live: Live, keep: bool) -> None:
+        from tapeproxy.proxy.inside import relay_exchange
+
         def compare(heard: Heard) -> None:
             self._server.replayer.compare(live, heard.status, heard.headers, heard.body)
 
@@ -248,6 +271,8 @@ class Connection(asyncio.Protocol):
         self._finish("cut" if again is None else "keep" if keep and again else "close")
 
     async def _tunnel(self, host: str, port: int) -> None:
+        from tapeproxy.proxy.inside import relay_tunnel
+
         self._relay = await relay_tunnel(self._transport, host, port)
         self._transport.resume_reading()
 
@@ -277,8 +302,9 @@ class Connection(asyncio.Protocol):
         match how:
             case "keep":
                 self._busy = False
-                # Not a direct call: a hundred pipelined requests would be a hundred frames deep.
-                self._server.loop.call_soon(self._next)
+                if self._queue:
+                    # Not a direct call: a hundred pipelined requests would be a hundred frames deep.
+                    self._server.loop.call_soon(self._next)
             case "close":
                 self._close()
             case "cut":

@@ -7,17 +7,17 @@ from collections.abc import Callable
 
 from tapeproxy.tapes.answers import Answer
 
-_AT_ONCE = 1 << 20
 _SLICE = 1 << 18
-_SOON = 0.0003
-"""Seconds: a part that is due so soon is sent now; a timer would be later than that."""
+_SOON = 0.0005
+"""Seconds: a part that is due so soon is sent now. Timers are set as much too early, because the loop waits in whole
+milliseconds and rounds up: so the error is spread around zero."""
 
 
 class Playback:
     """One answer on its way. Every due time is absolute, so a late part never makes the next one late.
 
-    `speed`: None sends everything at once, 1.0 as it was recorded, 2.0 twice as fast. `send` takes bytes, `done` is
-    called after the last part, unless `cancel` came first.
+    `speed`: None sends everything as fast as the client reads, 1.0 as it was recorded, 2.0 twice as fast. `send`
+    takes bytes, `done` is called after the last part, unless `cancel` came first.
     """
 
     def __init__(
@@ -42,11 +42,6 @@ class Playback:
 
     def start(self) -> None:
         """Send what is due, and go on by timer."""
-        if not self._rate and sum(len(part.data) for part in self._parts) <= _AT_ONCE:
-            self._next = len(self._parts)
-            self._send(b"".join([part.data for part in self._parts]))
-            self._done()
-            return
         self._run()
 
     def pause(self) -> None:
@@ -73,7 +68,7 @@ class Playback:
             part = self._parts[self._next]
             due = self._start + part.due * self._rate
             if due > self._loop.time() + _SOON:
-                self._timer = self._loop.call_at(due, self._run)
+                self._timer = self._loop.call_at(due - _SOON, self._run)
                 break
             # A part larger than a slice is sent piece by piece, so that memory stays flat when the client is slow.
             end = self._offset + _SLICE

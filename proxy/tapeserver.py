@@ -14,6 +14,10 @@ from tapeproxy.tapes.errors import PortInUseError
 
 IDLE_SECONDS = 600.0
 _BACKLOG = 512
+_READ = 1 << 18
+"""Bytes taken from a socket at once: a large request is then decrypted and parsed in one go."""
+_RECORD = 1 << 15
+"""More than the largest TLS record, of which an earlier read may have left a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ class TapeServer:
     """One tape on one port.
 
     `tls_context` gives a server context for a host name; `is_inside` says whether a host and port is a server of the
-    run; `refusals` collects the hosts whose certificate a client would not take, with the reason.
+    run; `refusals` collects the hosts whose certificate a client would not take, with the reason. All connections
+    read into one `inbox` and decrypt into one `room`: both stay in the processor's cache.
     """
 
     replayer: Replayer
@@ -39,7 +44,8 @@ class TapeServer:
     serving: Serving = field(default_factory=Serving)
     connections: set[Connection] = field(default_factory=set)
     refusals: dict[str, str] = field(default_factory=dict)
-    room: bytearray = field(default_factory=lambda: bytearray(1 << 18))
+    inbox: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ)))
+    room: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ + _RECORD)))
     loop: asyncio.AbstractEventLoop = field(init=False)
     _server: asyncio.Server | None = None
     _sweep: asyncio.TimerHandle | None = None

@@ -14,19 +14,20 @@ from typing import cast
 class TlsChannel:
     """One TLS session. `ready` once the handshake is done."""
 
-    def __init__(self, context: ssl.SSLContext, room: bytearray) -> None:
+    def __init__(self, context: ssl.SSLContext, room: memoryview) -> None:
         """`room` is scratch space, at least 64 KiB; channels of one thread may share it."""
         self._in = ssl.MemoryBIO()
         self._out = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server_side=True)
-        self._room = memoryview(room)
+        self._room = room
         self.ready = False
         self.closed = False
 
-    def feed(self, data: bytes) -> bytes:
+    def feed(self, data: bytes | memoryview) -> bytes | memoryview:
         """Take bytes from the network, return the plain ones they hold. Raises ssl.SSLError.
 
-        `outgoing` may have something to send afterwards. `closed` says that the client ended the session.
+        What is returned may lie in `room`, and then is good until the next `feed`. `outgoing` may have something to
+        send afterwards. `closed` says that the client ended the session.
         """
         self._in.write(data)
         try:
@@ -37,12 +38,13 @@ class TlsChannel:
         except ssl.SSLWantReadError:
             return b""
 
-    def _read_all(self) -> bytes:
+    def _read_all(self) -> bytes | memoryview:
         # Records are at most 16 KiB: collect them, so that the parser is called once for all.
         out: list[bytes] = []
         at = 0
         try:
-            while True:
+            # Reading on when nothing is left would cost an exception each time.
+            while self._in.pending or self._tls.pending():
                 if at == len(self._room):
                     out.append(bytes(self._room))
                     at = 0
@@ -56,8 +58,7 @@ class TlsChannel:
             pass
         except ssl.SSLZeroReturnError:
             self.closed = True
-        out.append(bytes(self._room[:at]))
-        return out[0] if len(out) == 1 else b"".join(out)
+        return b"".join((*out, self._room[:at])) if out else self._room[:at]
 
     def seal(self, data: bytes) -> bytes:
         """Encrypt `data`; returns the bytes for the network."""

@@ -5,8 +5,7 @@ what would contradict the body is put right: a length that redaction changed, a 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.records import Headers, Response
@@ -19,20 +18,23 @@ _FRAMING_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 _ENDINGS: dict[str, Finish] = {"client-gone": "hold", "upstream-cut": "cut", "reset": "reset", "connect-error": "cut"}
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Bytes for the client, due `due` nanoseconds after its request had arrived."""
 
     due: int
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """An answer ready to be sent."""
 
     parts: tuple[Part, ...]
     finish: Finish
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return sum([len(part.data) for part in self.parts])
 
 
 def render(exchange: Exchange, *, http10: bool = False) -> Answer:
@@ -93,9 +95,12 @@ def _headers(exchange: Exchange, response: Response, chunked: bool, *, complete:
         headers = _without(headers, frozenset({b"transfer-encoding"}))
     if response.framing != "length" or not complete:
         return headers
-    length = b"%d" % sum(len(chunk.data) for chunk in exchange.chunks)
-    if b"content-length" not in names:
+    length = b"%d" % sum([len(chunk.data) for chunk in exchange.chunks])
+    said = [value for name, value in headers if name.lower() == b"content-length"]
+    if not said:
         return (*headers, (b"content-length", length))
+    if said == [length]:
+        return headers
     return tuple((n, length) if n.lower() == b"content-length" and v != length else (n, v) for n, v in headers)
 
 

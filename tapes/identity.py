@@ -8,9 +8,8 @@ not part of it, and a redacted value is a wildcard, so that another key or clien
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import orjson
@@ -34,8 +33,7 @@ _TWO_DIGITS = re.compile(rb"\d\d")
 type Pairs = tuple[tuple[bytes, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """Where a request goes. `query` is None when the URL has no `?`."""
 
     scheme: str
@@ -51,6 +49,7 @@ class Target:
         return host if default else f"{host}:{self.port}"
 
 
+@lru_cache(1024)
 def parse_target(url: bytes) -> Target:
     """Split an absolute URL. Raises ValueError when it is none."""
     match = _URL.match(url)
@@ -62,8 +61,7 @@ def parse_target(url: bytes) -> Target:
     return Target(scheme, host, port, match[4] or b"/", match[5])
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """A canonical body. `form`: json, form, multipart, bytes or empty. `value`: what was compared, for people."""
 
     form: str
@@ -71,8 +69,7 @@ class Body:
     canonical: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """A request in canonical form. `key` is its 32-byte digest; `place` that of all but query, type and body."""
 
     method: str

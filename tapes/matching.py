@@ -12,8 +12,8 @@ its own bytes. Without that rule, agents that run side by side would have their 
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain, islice
+from typing import NamedTuple
 
 from blake3 import blake3
 
@@ -27,8 +27,7 @@ type Size = tuple[int, int]
 """The lengths of URL and body."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """A request looking for its answer, redacted. `url` is absolute, `body` as sent."""
 
     method: bytes
@@ -58,15 +57,13 @@ class Ask:
         return identify(self.method, self.url, self.headers, self.body, inside=self.inside)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """The answer."""
 
     exchange: Exchange
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(NamedTuple):
     """No answer. `used`: how many of this identity the tape had, all given out already (0: it never had one)."""
 
     ask: Ask
