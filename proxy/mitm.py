@@ -8,7 +8,6 @@ exception handler and tells nobody why a port could not be had.
 import errno
 import importlib.util
 import sys
-import tempfile
 import types
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,11 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import anyio
 import certifi
+from blake3 import blake3
 
 from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.mitmlog import MitmLog
 from tapeproxy.addons.tape import Tape
 from tapeproxy.addons.untaped import Untaped
+from tapeproxy.proxy.pemfiles import replace
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError
 from tapeproxy.tapes.redaction import Redactor
 
@@ -87,7 +88,6 @@ class RecordWire:
         self._is_inside = is_inside
         self._untaped = Untaped(tape, self.failures)
         self._log = MitmLog(self.failures)
-        self._roots: Path | None = None
         self._master: Master | None = None
         self._server: Proxyserver
         self._recorder: Recorder
@@ -214,8 +214,7 @@ class RecordWire:
         if given.upstream is not None:
             settings["mode"] = [f"upstream:{parse_upstream(given.upstream).spec}"]
         if given.upstream_ca is not None:
-            self._roots = _trusted_roots(given.upstream_ca)
-            settings["ssl_verify_upstream_trusted_ca"] = str(self._roots)
+            settings["ssl_verify_upstream_trusted_ca"] = str(_trusted_roots(given.upstream_ca, given.confdir))
         if given.client_certs is not None:
             settings["client_certs"] = str(given.client_certs)
         return settings
@@ -246,8 +245,6 @@ class RecordWire:
                 await master.done()
         finally:
             self._log.detach()
-            if self._roots is not None:
-                self._roots.unlink(missing_ok=True)
             RecordWire._running = None
 
 
@@ -266,8 +263,8 @@ def slim_imports() -> None:
     sys.modules["mitmproxy.addons"] = package
 
 
-def _trusted_roots(extra: Path) -> Path:
-    """Write certifi's roots and the user's into one temporary file, for mitmproxy takes one."""
+def _trusted_roots(extra: Path, folder: Path) -> Path:
+    """One file of certifi's roots and the user's, for mitmproxy takes one; named in `folder` after what is in it."""
     try:
         added = extra.read_bytes()
     except OSError as error:
@@ -275,12 +272,8 @@ def _trusted_roots(extra: Path) -> Path:
         raise UsageError(f"the upstream CA cannot be read: {reason}", where=str(extra)) from None
     if b"-----BEGIN CERTIFICATE-----" not in added:
         raise UsageError("the upstream CA holds no PEM certificate", where=str(extra))
-    with tempfile.NamedTemporaryFile(prefix="tapeproxy-roots-", suffix=".pem", delete=False) as file:
-        try:
-            file.write(Path(certifi.where()).read_bytes() + b"\n" + added)
-            file.flush()
-        except OSError as error:
-            Path(file.name).unlink()
-            reason = (error.strerror or str(error)).lower()
-            raise WireError(f"the roots to trust cannot be written: {reason}", where=file.name) from None
-    return Path(file.name)
+    roots = Path(certifi.where()).read_bytes() + b"\n" + added
+    path = folder / f"roots-{blake3(roots).hexdigest(8)}.pem"
+    if not path.exists():
+        replace(path, roots)
+    return path
