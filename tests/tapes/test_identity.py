@@ -44,6 +44,7 @@ SAME: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "charset of JSON": (typed(b"application/json; charset=UTF-8", b"{}"), typed(b"application/json", b"{}")),
     "boundary": (multipart(b"abc"), multipart(b"0123", quoted=True)),
     "form order": (typed(FORM, b"b=2&a=1"), typed(FORM, b"a=1&b=2")),
+    "form bytes": (typed(FORM, b"a=%FF%FE&b=\xff"), typed(FORM, b"b=%FF&a=\xff\xfe")),
     "form escapes": (typed(FORM, b"a=x+y"), typed(FORM, b"a=x%20y")),
     "query order": ({"url": b"https://h/p?b=2&a=1"}, {"url": b"https://h/p?a=1&b=2"}),
     "default port": ({"url": b"https://h:443/p"}, {"url": b"https://H/p"}),
