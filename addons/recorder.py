@@ -14,9 +14,9 @@ from tapeproxy.addons.exchange import TapedExchange
 from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.flows import declared_length, framing_of, is_loopback, url_of
 from tapeproxy.addons.h1fixes import informational_of
-from tapeproxy.addons.lanes import LaneTag, split_tag
 from tapeproxy.addons.sockets import Resets
 from tapeproxy.addons.tape import Tape
+from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.records import Headers, Request, Response, Side
 from tapeproxy.tapes.redaction import Redactor
 

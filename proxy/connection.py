@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from tapeproxy.proxy.playback import Playback
+from tapeproxy.proxy.playback import Pace, Playback
 from tapeproxy.proxy.replayer import Asked, Live
 from tapeproxy.proxy.tlschannel import TlsChannel
 from tapeproxy.tapes.answers import Answer, Finish
@@ -95,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._inbox
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_heard = self._server.loop.time()
+        self.last_heard = self._server.woken()
         self._receive(self._inbox[:nbytes])
 
     def _receive(self, data: bytes | memoryview) -> None:
@@ -239,6 +239,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._busy = True
         asked, keep = self._queue.popleft()
+        self._server.before_request()
         decision = self._server.replayer.decide(asked)
         if isinstance(decision, Answer):
             self._play(decision, keep)
@@ -254,9 +255,8 @@ class Connection(asyncio.BufferedProtocol):
             self._send(b"".join([part.data for part in answer.parts]))
             self._finish(finish)
             return
-        self._playback = Playback(
-            self._server.loop, answer, self._server.speed, self._send, lambda: self._finish(finish)
-        )
+        pace = Pace(self._server.woken(), self._server.speed)
+        self._playback = Playback(self._server.loop, answer, pace, self._send, lambda: self._finish(finish))
         if self._paused:
             self._playback.pause()
         self._playback.start()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
-from tapeproxy.tapes.answers import Answer
+from tapeproxy.tapes.answers import Answer, Part
 
 _SLICE = 1 << 18
 _SOON = 0.0005
@@ -13,28 +14,40 @@ _SOON = 0.0005
 milliseconds and rounds up: so the error is spread around zero."""
 
 
+class Pace(NamedTuple):
+    """When parts are due: counted from `start`, a time of the loop's clock.
+
+    `speed`: None is as fast as the client reads, 1.0 as it was recorded, 2.0 twice as fast.
+    """
+
+    start: float
+    speed: float | None
+
+    def due(self, part: Part) -> float:
+        """The time on the loop's clock."""
+        return self.start if self.speed is None else self.start + part.due * 1e-9 / self.speed
+
+
 class Playback:
     """One answer on its way. Every due time is absolute, so a late part never makes the next one late.
 
-    `speed`: None sends everything as fast as the client reads, 1.0 as it was recorded, 2.0 twice as fast. `send`
-    takes bytes, `done` is called after the last part, unless `cancel` came first.
+    `send` takes bytes, `done` is called after the last part, unless `cancel` came first.
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         answer: Answer,
-        speed: float | None,
+        pace: Pace,
         send: Callable[[bytes], None],
         done: Callable[[], None],
     ) -> None:
         self._loop = loop
         self._parts = answer.parts
-        self._rate = 0.0 if speed is None else 1e-9 / speed
+        self._part = next(self._parts, None)
+        self._pace = pace
         self._send = send
         self._done = done
-        self._start = loop.time()
-        self._next = 0
         self._offset = 0
         self._timer: asyncio.TimerHandle | None = None
         self._paused = False
@@ -56,7 +69,7 @@ class Playback:
 
     def cancel(self) -> None:
         """Send nothing more."""
-        self._parts = ()
+        self._part, self._parts = None, iter(())
         self._done = _nothing
         if self._timer is not None:
             self._timer.cancel()
@@ -64,9 +77,8 @@ class Playback:
     def _run(self) -> None:
         self._timer = None
         self._running = True
-        while not self._paused and self._next < len(self._parts):
-            part = self._parts[self._next]
-            due = self._start + part.due * self._rate
+        while not self._paused and (part := self._part) is not None:
+            due = self._pace.due(part)
             if due > self._loop.time() + _SOON:
                 self._timer = self._loop.call_at(due - _SOON, self._run)
                 break
@@ -75,10 +87,10 @@ class Playback:
             self._send(part.data[self._offset : end])
             self._offset = end
             if end >= len(part.data):
-                self._next += 1
+                self._part = next(self._parts, None)
                 self._offset = 0
         self._running = False
-        if self._next >= len(self._parts) and self._timer is None:
+        if self._part is None:
             done, self._done = self._done, _nothing
             done()
 

@@ -34,14 +34,16 @@ class TapeServer:
     """One tape on one port.
 
     `tls_context` gives a server context for a host name; `is_inside` says whether a host and port is a server of the
-    run; `refusals` collects the hosts whose certificate a client would not take, with the reason. All connections
-    read into one `inbox` and decrypt into one `room`: both stay in the processor's cache.
+    run; `before_request` is called before a request is decided; `refusals` collects the hosts whose certificate a
+    client would not take, with the reason. All connections read into one `inbox` and decrypt into one `room`: both
+    stay in the processor's cache.
     """
 
     replayer: Replayer
     tls_context: Callable[[str], ssl.SSLContext]
     is_inside: Callable[[str, int], bool]
     serving: Serving = field(default_factory=Serving)
+    before_request: Callable[[], None] = lambda: None
     connections: set[Connection] = field(default_factory=set)
     refusals: dict[str, str] = field(default_factory=dict)
     inbox: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ)))
@@ -49,6 +51,7 @@ class TapeServer:
     loop: asyncio.AbstractEventLoop = field(init=False)
     _server: asyncio.Server | None = None
     _sweep: asyncio.TimerHandle | None = None
+    _woken: float | None = None
 
     @property
     def speed(self) -> float | None:
@@ -78,6 +81,21 @@ class TapeServer:
             # A connection accepted while closing is never counted down (CPython 3.12), so the wait needs an end.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._server.wait_closed(), 1.0)
+
+    def woken(self) -> float:
+        """The time of the loop, and when pace matters the time at which it woke up to what it does now.
+
+        So requests that come at the same moment count from the same moment, whichever of them is served first.
+        """
+        if self.serving.speed is None:
+            return self.loop.time()
+        if self._woken is None:
+            self._woken = self.loop.time()
+            self.loop.call_soon(self._sleep)
+        return self._woken
+
+    def _sleep(self) -> None:
+        self._woken = None
 
     def refused_tls(self, host: str, error: ssl.SSLError) -> None:
         """A client broke off the handshake: usually it does not trust our certificate authority."""

@@ -26,15 +26,11 @@ class Part(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer ready to be sent."""
+    """An answer ready to be sent. `parts` are rendered as they are taken, once; `size`: the body's bytes in all."""
 
-    parts: tuple[Part, ...]
+    parts: Iterator[Part]
     finish: Finish
-
-    @property
-    def size(self) -> int:
-        """Bytes in all."""
-        return sum([len(part.data) for part in self.parts])
+    size: int = 0
 
 
 def render(exchange: Exchange, *, http10: bool = False) -> Answer:
@@ -45,13 +41,19 @@ def render(exchange: Exchange, *, http10: bool = False) -> Answer:
     response = exchange.response
     how = exchange.end.how if exchange.end is not None else "upstream-cut"
     if response is None:
-        return Answer((), _ENDINGS.get(how, "cut"))
+        return dropped(_ENDINGS.get(how, "cut"))
     chunked = response.framing == "chunked" and not http10
-    parts = tuple(_parts(exchange, response, chunked, complete=how == "complete"))
+    parts = _parts(exchange, response, chunked, complete=how == "complete")
+    size = sum([len(chunk.data) for chunk in exchange.chunks])
     if how != "complete":
-        return Answer(parts, _ENDINGS[how])
+        return Answer(parts, _ENDINGS[how], size)
     delimited = chunked or response.framing in ("length", "none")
-    return Answer(parts, "keep" if delimited and not _says_close(response.headers) else "close")
+    return Answer(parts, "keep" if delimited and not _says_close(response.headers) else "close", size)
+
+
+def dropped(finish: Finish = "cut") -> Answer:
+    """An answer without a byte: the connection ends."""
+    return Answer(iter(()), finish)
 
 
 def head(status: int, reason: bytes, headers: Headers) -> bytes:

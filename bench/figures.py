@@ -1,0 +1,91 @@
+"""What a row of the benchmark yields, as values: samples of ours and of a peer, one figure, and its bar."""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+type Unit = Literal["/s", "µs", "ms", "x"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One thing measured several times."""
+
+    name: str
+    unit: Unit
+    values: Sequence[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    def __str__(self) -> str:
+        low, high = min(self.values), max(self.values)
+        return f"{amount(self.median)} {self.unit} ({amount(low)}-{amount(high)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The limit of a figure: at least so much, or at most. `later` is the one that a release is held to."""
+
+    limit: float
+    sense: Literal["at least", "at most"]
+    later: float | None = None
+
+    def met(self, figure: float) -> bool:
+        return figure >= self.limit if self.sense == "at least" else figure <= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table. `figure` is in `unit`; a ratio's unit is x. No `bar`: it is there to compare with."""
+
+    what: str
+    ours: Sample
+    peer: Sample | None
+    figure: float
+    unit: Unit
+    bar: Bar | None = None
+
+    @property
+    def verdict(self) -> str:
+        if self.bar is None:
+            return ""
+        return "met" if self.bar.met(self.figure) else "missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A line that cannot be measured here, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One run: a `folder` for its files, and whether it is a smoke run, whose figures mean nothing."""
+
+    folder: Path
+    quick: bool = False
+
+    def rounds(self, full: int) -> range:
+        """How often to measure; ours and peers take turns in each round, so that noise hits all."""
+        return range(1 if self.quick else full)
+
+
+type Row = Callable[[Bench], Iterator[Line | Skipped]]
+
+
+def ratio(what: str, ours: Sample, peer: Sample, bar: Bar | None = None) -> Line:
+    """A line whose figure is ours over the peer's, by the medians."""
+    return Line(what, ours, peer, ours.median / peer.median, "x", bar)
+
+
+def amount(value: float) -> str:
+    """A number with three digits that matter."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -1,0 +1,49 @@
+"""The tapes that the benchmark replays, written once a run."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench.conversation import HOST, PATH, Growth, conversation
+from bench.stream import events
+from tapeproxy.proxy.tapefile import TapeWriter
+from tapeproxy.tapes.records import Chunks, End, Framing, Head, Headers, Request, Response
+
+_HEAD = Head(started_at="2026-01-01T00:00:00.000000Z", by="bench")
+_JSON = (b"content-type", b"application/json")
+_EVENTS = ((b"content-type", b"text/event-stream"), (b"transfer-encoding", b"chunked"))
+
+
+def chat_tape(path: Path, conversations: int, turns: int) -> Path:
+    """A tape of conversations side by side, as agents in parallel leave it: turn by turn."""
+    tape = TapeWriter(path, _HEAD)
+    running = [conversation(seed, Growth(turns)) for seed in range(conversations)]
+    for side_by_side in zip(*running, strict=True):
+        for turn in side_by_side:
+            headers = (_JSON, (b"content-length", b"%d" % len(turn.answer)))
+            _add(tape, turn.request, headers, "length", [(0, turn.answer)])
+    tape.seal(trace="", outcome="complete")
+    return path
+
+
+def stream_tape(path: Path, streams: int, count: int) -> Path:
+    """A tape of `streams` event streams of `count` events; the request of stream n is `stream_request(n)`."""
+    tape = TapeWriter(path, _HEAD)
+    for seed in range(streams):
+        _add(tape, stream_request(seed), _EVENTS, "chunked", [(e.due, e.data) for e in events(seed, count)])
+    tape.seal(trace="", outcome="complete")
+    return path
+
+
+def stream_request(seed: int) -> bytes:
+    """The body of the request for stream number `seed`."""
+    return b'{"stream":true,"n":%d}' % seed
+
+
+def _add(tape: TapeWriter, body: bytes, headers: Headers, framing: Framing, parts: Iterable[tuple[int, bytes]]) -> None:
+    url = f"https://{HOST}{PATH}".encode()
+    of = tape.add(Request(t=0, method=b"POST", url=url, headers=(_JSON,), body=body))
+    tape.add(Response(t=0, of=of, status=200, reason=b"OK", headers=headers, framing=framing))
+    parts = tuple(parts)
+    tape.add(Chunks(t=0, of=of, parts=parts))
+    tape.add(End(t=max(due for due, _ in parts), of=of, how="complete"))
+    tape.commit()

@@ -1,0 +1,42 @@
+"""The benchmark runs and writes its table. What it measures is never asserted: these machines are shared."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mitmproxy") is None, reason="the peer, mitmproxy, is not installed")
+def test_a_smoke_run_measures_every_row_and_writes_its_table(tmp_path: Path) -> None:
+    document = tmp_path / "BENCHMARKS.md"
+    run = bench("--quick", "--output", str(document))
+    assert run.returncode == 0, run.stderr
+    lines = [line for line in document.read_text().splitlines() if line.startswith("| ")]
+    for row in (
+        "requests/s",
+        "time to the whole answer",
+        "`tapeproxy replay TAPE -- true`",
+        "first event",
+        "20 streams at once",
+        "all of it",
+    ):
+        (line, *_) = [line for line in lines if row in line]
+        ours, figure = line.split(" | ")[1], line.split(" | ")[3]
+        assert (ours and figure) or "skipped: " in line
+    assert f"written: {document}" in run.stdout
+
+
+def test_a_row_that_is_not_there_is_named() -> None:
+    run = bench("lode")
+    assert run.returncode == 2
+    assert "no such row: lode" in run.stderr
