@@ -12,12 +12,19 @@ from urllib.parse import quote
 import orjson
 
 from tapeproxy.tapes.records import Headers
-from tapeproxy.tapes.secretvars import is_secret_value
+from tapeproxy.tapes.secretvars import is_secret_name, is_secret_value
 from tapeproxy.tapes.tokens import is_token, make_token
 
 _SECRET_HEADERS = frozenset(
-    b"authorization proxy-authorization cookie set-cookie api-key apikey x-auth x-auth-token x-access-token"
-    b" x-amz-security-token x-csrf-token x-xsrf-token x-vault-token private-token".split()
+    b"authorization proxy-authorization cookie set-cookie api-key apikey x-auth x-auth-token x-access-token token"
+    b" x-amz-security-token x-csrf-token x-xsrf-token x-vault-token private-token x-token x-session-token x-auth-key"
+    b" x-access-key x-password x-github-token x-figma-token circle-token x-subscription-token x-rapidapi-key"
+    b" x-functions-key ocp-apim-subscription-key dd-application-key".split()
+)
+_URL_HEADERS = frozenset({b"location", b"content-location", b"referer", b"refresh"})
+# What may stand before credentials and say nothing of them.
+_SCHEMES = frozenset(
+    b"basic bearer digest token negotiate ntlm hawk dpop oauth apikey api-key key aws4-hmac-sha256 mac".split()
 )
 _SECRET_SUFFIXES = (
     b"-api-key",
@@ -29,9 +36,10 @@ _SECRET_SUFFIXES = (
     b"-secret-key",
 )
 _SECRET_QUERY = frozenset(
-    b"api_key apikey api-key x-api-key access_token access-token accesstoken id_token refresh_token client_secret"
-    b" secret password passwd x-amz-signature x-amz-credential x-amz-security-token x-goog-signature signature"
-    b" subscription-key auth_token authtoken".split()
+    b"api_key apikey api-key x-api-key access_token access-token accesstoken id_token refresh_token refreshtoken"
+    b" client_secret secret secret_key password passwd pwd session_token app_key x-amz-signature x-amz-credential"
+    b" x-amz-security-token x-goog-signature x-goog-credential awsaccesskeyid signature subscription-key auth_token"
+    b" authtoken bearer authorization sas".split()
 )
 # These name ordinary things too, so their values must look like a secret.
 _MAYBE_QUERY = frozenset(b"key token sig auth code jwt".split())
@@ -89,11 +97,33 @@ class Redactor:
         """`content` for text."""
         return self.content(text.encode(errors="surrogateescape")).decode(errors="surrogateescape")
 
+    def argv(self, words: Iterable[str]) -> tuple[str, ...]:
+        """Redact a command line: known secrets, URLs, header lines, and values of options whose name is a secret's."""
+        out: list[str] = []
+        hidden = False
+        for word in words:
+            out.append(self._word(word) if not hidden else self._value(word.encode(errors="surrogateescape")).decode())
+            hidden = word.startswith("-") and "=" not in word and is_secret_name(word.strip("-").replace("-", "_"))
+        return tuple(out)
+
     def stream(self) -> "StreamRedactor":
         """A redactor for one body that comes in pieces."""
         return StreamRedactor(self._find, self._tokens, self._starts)
 
+    def _word(self, word: str) -> str:
+        data = word.encode(errors="surrogateescape")
+        name, mark, value = data.partition(b"=")
+        if b"://" in name:
+            data = self.url(data)
+        elif mark and value and is_secret_name(name.decode("latin-1").strip("-").replace("-", "_")):
+            data = name + mark + self._value(value)
+        elif match := re.match(rb"([A-Za-z0-9-]+):\s*(?=\S)", data):
+            data = match[0] + self._header(match[1].lower(), data[match.end() :])
+        return self.content(data).decode(errors="surrogateescape")
+
     def _header(self, name: bytes, value: bytes) -> bytes:
+        if name in _URL_HEADERS:
+            return self.url(value)
         if not is_secret_header(name):
             return value
         if name == b"cookie":
@@ -102,7 +132,7 @@ class Redactor:
             pair, mark, attributes = value.partition(b";")
             return self._cookie(pair) + mark + attributes
         scheme, space, credentials = value.partition(b" ")
-        if (space and scheme.isalnum()) or (b"-" in scheme and space):
+        if space and scheme.lower() in _SCHEMES:
             return scheme + space + self._value(credentials)
         return self._value(value)
 

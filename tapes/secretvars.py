@@ -30,6 +30,10 @@ _GLUED = re.compile(r"(api|access|secret|private|auth)_?(key|token)$|(password|p
 MIN_VALUE = 12
 """A shorter value is too likely to be an ordinary word for every occurrence of it to be rewritten."""
 _MIN_BITS = 36.0
+_MIN_PHRASE = 20
+_MIN_PASSWORD, _FEW_BITS = 8, 20.0
+_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
+_MIXED = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9+=_-]{12,}")
 
 
 def is_secret_name(name: str) -> bool:
@@ -40,11 +44,12 @@ def is_secret_name(name: str) -> bool:
 
 def is_secret_value(value: str) -> bool:
     """True when a value is long and varied enough to be a secret: `PASSWORD=test` must not rewrite bodies."""
-    if len(value) < MIN_VALUE or value.startswith(("/", "~", "./")) or any(c.isspace() for c in value.strip()):
+    if len(value) < MIN_VALUE or _is_path(value):
         return False
-    counts = Counter(value)
-    bits = -sum(n * math.log2(n / len(value)) for n in counts.values())
-    return bits >= _MIN_BITS
+    # A passphrase has spaces, a private key has lines; so have a word or two of plain text.
+    if any(c.isspace() for c in value.strip()) and len(value) < _MIN_PHRASE:
+        return False
+    return _bits(value) >= _MIN_BITS
 
 
 def secret_names(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -54,5 +59,19 @@ def secret_names(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The values that must not stand on a tape, longest first, so that a secret inside another is found too."""
-    values = {environment[name] for name in secret_names(environment)}
-    return tuple(sorted(filter(is_secret_value, values), key=lambda value: (-len(value), value)))
+    values = {environment[name].strip() for name in secret_names(environment)}
+    secrets = set(filter(is_secret_value, values))
+    for value in environment.values():
+        # postgres://user:PASSWORD@host, whatever the variable is called
+        secrets |= {word for word in _IN_URL.findall(value) if len(word) >= _MIN_PASSWORD and _bits(word) >= _FEW_BITS}
+    return tuple(sorted(secrets, key=lambda value: (-len(value), value)))
+
+
+def _is_path(value: str) -> bool:
+    """True for a path; base64 may begin with a slash too, but has long parts in which everything is mixed."""
+    return value.startswith(("/", "~/", "./", "../")) and not any(map(_MIXED.fullmatch, value.split("/")))
+
+
+def _bits(value: str) -> float:
+    counts = Counter(value)
+    return -sum(n * math.log2(n / len(value)) for n in counts.values())

@@ -21,6 +21,11 @@ TOKEN = Redactor(KEY, [SECRET]).content(SECRET.encode())
         (b"x-api-key", b"sk-ant-api03-abcdefghijklmnop", b""),
         (b"OpenAI-Api-Key", b"sk-ant-api03-abcdefghijklmnop", b""),
         (b"Cookie", b"session=0123456789abcdef0123", b"session="),
+        (b"Authorization", b"word1 word2-0123456789", b""),
+        (b"X-RapidAPI-Key", b"0123456789abcdef0123", b""),
+        (b"Ocp-Apim-Subscription-Key", b"0123456789abcdef0123", b""),
+        (b"Location", b"https://h/cb?access_token=0123456789abcdef", b"https://h/cb?access_token="),
+        (b"Referer", b"/cb?api_key=0123456789abcdef", b"/cb?api_key="),
     ],
 )
 def test_a_credential_header_keeps_its_scheme_and_length(name: bytes, value: bytes, kept: bytes) -> None:
@@ -41,6 +46,28 @@ def test_every_cookie_is_redacted_and_set_cookie_keeps_order_and_attributes() ->
     assert mask_tokens(out[0][1]) == b"a=<secret>; b=<secret>"
     assert mask_tokens(out[1][1]) == b"sid=<secret>; Path=/; HttpOnly"
     assert out[1][1] != out[2][1]
+
+
+@pytest.mark.parametrize(
+    ("words", "masked"),
+    [
+        (["agent", "--key", SECRET], ["agent", "--key", "<secret>"]),
+        (["agent", "--api-key", "not-known-before"], ["agent", "--api-key", "<secret>"]),
+        (["agent", "--token=not-known-before", "-v"], ["agent", "--token=<secret>", "-v"]),
+        (["env", "DB_PASSWORD=not-known-before"], ["env", "DB_PASSWORD=<secret>"]),
+        (["curl", "-H", "Authorization: Bearer abcdefghijklmnop"], ["curl", "-H", "Authorization: Bearer <secret>"]),
+        (
+            ["curl", "https://u:hunter2hunter2@h/?api_key=abcdefghijkl"],
+            ["curl", "https://u:<secret>@h/?api_key=<secret>"],
+        ),
+        (["agent.py", "--prompt", "note: nothing", "k=v", "caf\udce9"], None),
+    ],
+)
+def test_a_command_line_gives_no_secret_away(words: list[str], masked: list[str] | None) -> None:
+    out = Redactor(KEY, [SECRET]).argv(words)
+    assert [mask_tokens(w.encode(errors="surrogateescape")).decode(errors="surrogateescape") for w in out] == (
+        masked or words
+    )
 
 
 def test_an_ordinary_header_is_untouched() -> None:
