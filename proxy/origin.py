@@ -23,4 +23,5 @@ def origin_mark(key: bytes, hostname: str, argv: Sequence[str], started_at: str)
 
 def is_ours(head: Head, key: bytes, hostname: str) -> bool:
     """True when the tape was recorded with this key on this host and its command was not changed since."""
-    return hmac.compare_digest(head.host, origin_mark(key, hostname, head.argv, head.started_at))
+    mark = origin_mark(key, hostname, head.argv, head.started_at)
+    return hmac.compare_digest(head.host.encode(errors="surrogateescape"), mark.encode())
