@@ -1,6 +1,6 @@
 """Inside traffic: a request of the run to a server of the run, passed on live over loopback while it is listened to.
 
-The only module of a replay that opens a connection, and only to the loopback address that its caller has checked.
+The only module of a replay that opens a connection, and only to loopback addresses: a name is never resolved.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any
 import httptools
 
 from tapeproxy.proxy.replayer import Asked
+from tapeproxy.tapes.hosts import loopback_literals
+from tapeproxy.tapes.lanes import LANE_HEADER
 from tapeproxy.tapes.records import Headers
 
 _READ = 1 << 16
-_HOP = frozenset({b"proxy-connection", b"proxy-authorization"})
+_HOP = frozenset({b"proxy-connection", b"proxy-authorization", LANE_HEADER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,11 @@ async def relay_exchange(
     `heard` gets the whole answer before its last bytes are sent, so that whatever it finds is known before the client
     acts on it. Returns whether the connection may be used again; None when there was no whole answer.
     """
-    try:
-        reader, writer = await asyncio.open_connection(host, port)
-    except OSError:
+    for address in loopback_literals(host):
+        with contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_connection(address, port)
+            break
+    else:
         return None
     try:
         writer.write(_request_bytes(asked))
@@ -95,12 +99,12 @@ async def relay_exchange(
 async def relay_tunnel(client: asyncio.Transport, host: str, port: int) -> asyncio.Transport | None:
     """Join the client's connection to `host`:`port`; returns the far transport, or None with the client closed."""
     loop = asyncio.get_running_loop()
-    try:
-        transport, _ = await loop.create_connection(lambda: _FarEnd(client), host, port)
-    except OSError:
-        client.close()
-        return None
-    return transport
+    for address in loopback_literals(host):
+        with contextlib.suppress(OSError):
+            transport, _ = await loop.create_connection(lambda: _FarEnd(client), address, port)
+            return transport
+    client.close()
+    return None
 
 
 class _FarEnd(asyncio.Protocol):
@@ -109,8 +113,17 @@ class _FarEnd(asyncio.Protocol):
     def __init__(self, client: asyncio.Transport) -> None:
         self._client = client
 
+    def pause_writing(self) -> None:
+        self._client.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._client.resume_reading()
+
     def data_received(self, data: bytes) -> None:
         self._client.write(data)
+
+    def eof_received(self) -> None:
+        """Nothing more comes, so the client's connection ends once all of it is sent."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._client.close()

@@ -4,10 +4,14 @@ Knows the order; mitmproxy is the wire's business, the child the supervisor's.
 """
 
 import contextlib
+import dataclasses
 import platform
 import secrets
 import socket
 import sys
+import tempfile
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +24,20 @@ from tapeproxy.proxy.mitm import RecordWire, WireOptions
 from tapeproxy.proxy.origin import origin_mark
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.redactionkey import load_key
+from tapeproxy.proxy.shimming import (
+    ShimSettings,
+    epoch_ns,
+    hash_seed_for,
+    make_tmpdir,
+    new_seed,
+    shim_environment,
+)
+from tapeproxy.proxy.sidecar import Sidecars, to_record
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapefile import TapeWriter, read_entries, started_at
-from tapeproxy.tapes.identity import VERSION
-from tapeproxy.tapes.records import Exit, Head, Note, Record, Request
+from tapeproxy.tapes.errors import TapeFormatError
+from tapeproxy.tapes.identity import VERSION, parse_target
+from tapeproxy.tapes.records import End, Exit, Head, Note, Record, Request
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.secretvars import secret_names, secret_values
 from tapeproxy.tapes.trace import TraceHasher
@@ -47,11 +61,14 @@ class RecordSettings:
     upstream_ca: Path | None = None
     client_certs: Path | None = None
     timeout: float | None = None
+    shim: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How a recording ended. `untaped`: what passed by and how often; `failure`: why the tape is not whole."""
+    """How a recording ended. `untaped`: what passed by, as (what, where) and how often; `failure`: why the tape is not
+    whole; `failed`: exchanges that did not end `complete`, as (host, how, error) and how often.
+    """
 
     path: Path
     size: int
@@ -60,17 +77,20 @@ class Recorded:
     untaped: Mapping[tuple[str, str], int]
     outcome: Outcome | None = None
     failure: str | None = None
+    failed: Mapping[tuple[str, str, str], int] = field(default_factory=dict[tuple[str, str, str], int])
 
 
 class Recording:
     """An open recording: programs that run with `environment` are taped."""
 
-    def __init__(self, settings: RecordSettings, tape: TapeWriter, wire: RecordWire, run_id: str) -> None:
-        self.tape = tape
-        self.run_id = run_id
-        self._settings = settings
+    def __init__(self, tape: "FollowedTape", wire: RecordWire, environment: dict[str, str]) -> None:
+        self.environment = environment
+        self._followed = tape
         self._wire = wire
-        self.environment: dict[str, str] = {}
+
+    @property
+    def tape(self) -> TapeWriter:
+        return self._followed.writer
 
     @property
     def port(self) -> int:
@@ -81,22 +101,31 @@ class Recording:
         """End the wire, then the tape. `outcome` is None where there was no child of ours."""
         await self._wire.drain(LINGER)
         await self._wire.stop()
+        self._followed.drain()
         duration = self.tape.now()
         failure = self._note_failures()
         if outcome is not None:
             duration = outcome.duration_ns
             self.tape.add(Exit(t=self.tape.now(), code=outcome.code, signal=outcome.signal, duration=duration))
         self.tape.commit()
-        exchanges, trace = _summarise(self.tape) if self.tape.failure is None else (0, "")
+        exchanges, trace, failed = 0, "", dict[tuple[str, str, str], int]()
+        if self.tape.failure is None:
+            try:
+                exchanges, trace, failed = _summarise(self.tape)
+            except (TapeFormatError, ValueError) as error:
+                # Neither the seal nor the agent's exit code is lost for that.
+                failure = f"the tape cannot be read back: {error}"
         self.tape.seal(trace=trace, outcome=_word(outcome))
         failure = str(self.tape.failure) if self.tape.failure is not None else failure
         size = self.tape.path.stat().st_size if self.tape.path.exists() else 0
-        untaped = dict(self._wire.untaped)
-        return Recorded(self.tape.path, size, exchanges, duration, untaped, outcome, failure)
+        untaped = dict(self._wire.untaped + self._followed.bypasses)
+        self._followed.close()
+        return Recorded(self.tape.path, size, exchanges, duration, untaped, outcome, failure, failed)
 
     async def discard(self) -> None:
         """End the wire and leave no tape behind: nothing was run."""
         await self._wire.stop()
+        self._followed.close()
         self.tape.discard()
 
     def _note_failures(self) -> str | None:
@@ -108,19 +137,55 @@ class Recording:
         return text
 
 
-class _LateTape:
-    """The tape as the wire sees it: nobody can reach the wire before the tape is there."""
+class FollowedTape:
+    """The tape as the wire sees it, with the shims' sidecar files followed.
 
-    tape: TapeWriter
+    Before a request is taped, so is everything that the shims have written until then: a request never stands on a
+    tape before the clock reading that it was made from. Nobody can reach the wire before `writer` is there.
+    """
+
+    writer: TapeWriter
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.bypasses: Counter[tuple[str, str]] = Counter()
+        self._redactor = redactor
+        self._sidecars: Sidecars | None = None
+        self._epoch = 0
+        self._tmpdir: Path | None = None
+
+    def follow(self, folder: Path, epoch: int, tmpdir: str) -> None:
+        """Follow the sidecar files in `folder`. `epoch`: the tape's start in nanoseconds since 1970."""
+        self._sidecars, self._epoch, self._tmpdir = Sidecars(folder), epoch, Path(tmpdir)
 
     def now(self) -> int:
-        return self.tape.now()
+        return self.writer.now()
 
     def add(self, record: Record) -> int:
-        return self.tape.add(record)
+        if isinstance(record, Request):
+            self.drain()
+        return self.writer.add(record)
 
     def commit(self) -> None:
-        self.tape.commit()
+        self.writer.commit()
+
+    def drain(self) -> None:
+        """Tape what the shims have written since the last time."""
+        if self._sidecars is None:
+            return
+        for line in self._sidecars.drain():
+            record = to_record(line, self.writer.now(), self._epoch, self._redactor)
+            if record is not None:
+                self.writer.add(record)
+            if line["k"] == "bypass" and line.get("what") != "lookup":
+                self.bypasses["bypass", self._redactor.text(str(line.get("address")))] += 1
+
+    def close(self) -> None:
+        """Remove the sidecar files, and the run's TMPDIR if the agent left nothing in it."""
+        if self._sidecars is not None:
+            self._sidecars.close()
+        if self._tmpdir is not None:
+            with contextlib.suppress(OSError):
+                self._tmpdir.rmdir()
 
 
 @contextlib.asynccontextmanager
@@ -131,26 +196,59 @@ async def recording(settings: RecordSettings) -> AsyncIterator[Recording]:
     """
     ca = CertificateAuthority.open()
     key = load_key()
-    environment = settings.environment
-    redactor = Redactor(key, secret_values(environment))
+    redactor = Redactor(key, secret_values(settings.environment))
     run_id = secrets.token_hex(8)
-    late = _LateTape()
-    wire = RecordWire(_wire_options(settings, ca), late, redactor, RunProcesses(run_id).owns_port)
+    bundle = ca.bundle(upstream_of(settings.environment).ca_file)
+    tape = FollowedTape(redactor)
+    wire = RecordWire(_wire_options(settings, ca), tape, redactor, RunProcesses(run_id).owns_port)
     await wire.start()
     try:
         # Last, so that a port in use leaves no tape, and replaces none.
-        late.tape = tape = TapeWriter(settings.tape, _head(settings, redactor, key), force=settings.force)
+        environment = _open_tape(settings, tape, wire, key, redactor)
     except BaseException:
         await wire.stop()
         raise
-    session = Recording(settings, tape, wire, run_id)
-    bundle = ca.bundle(upstream_of(environment).ca_file)
     child = ChildSettings(f"http://{settings.host}:{wire.port}", bundle, ca.certificate, run_id)
-    session.environment = child_environment(environment, child)
     try:
-        yield session
+        yield Recording(tape, wire, child_environment(settings.environment, child) | environment)
     finally:
         await wire.stop()
+
+
+def _open_tape(
+    settings: RecordSettings, tape: FollowedTape, wire: RecordWire, key: bytes, redactor: Redactor
+) -> dict[str, str]:
+    """Create the tape, and what the shim needs; returns the shim's variables (none without a shim)."""
+    head = _head(settings, redactor, key)
+    if not settings.shim:
+        tape.writer = TapeWriter(settings.tape, head, force=settings.force)
+        return {}
+    epoch = epoch_ns(head.started_at)
+    head = dataclasses.replace(
+        head,
+        seed=new_seed(),
+        origin=time.time_ns() - time.monotonic_ns() - epoch,
+        hash_seed=hash_seed_for(settings.environment),
+        tmpdir=make_tmpdir(),
+    )
+    assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
+    try:
+        tape.writer = TapeWriter(settings.tape, head, force=settings.force)
+        folder = tempfile.mkdtemp(prefix=f"{settings.tape.name}.sidecar-", dir=settings.tape.parent)
+    except BaseException:
+        Path(head.tmpdir).rmdir()
+        raise
+    tape.follow(Path(folder), epoch, head.tmpdir)
+    shim = ShimSettings(
+        mode="record",
+        seed=head.seed,
+        hash_seed=head.hash_seed,
+        tmpdir=head.tmpdir,
+        origin_ns=head.origin + epoch,
+        sidecar=Path(folder).absolute(),
+        proxy=f"{settings.host}:{wire.port}",
+    )
+    return shim_environment(settings.environment, shim)
 
 
 async def record(settings: RecordSettings) -> Recorded:
@@ -186,7 +284,7 @@ def _wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOpt
 
 def _head(settings: RecordSettings, redactor: Redactor, key: bytes) -> Head:
     environment = settings.environment
-    argv = tuple(redactor.text(word) for word in settings.argv)
+    argv = redactor.argv(settings.argv)
     begun = started_at()
     return Head(
         by=f"tapeproxy {tapeproxy.__version__}",
@@ -203,14 +301,26 @@ def _head(settings: RecordSettings, redactor: Redactor, key: bytes) -> Head:
     )
 
 
-def _summarise(tape: TapeWriter) -> tuple[int, str]:
-    """Read the tape back: its number of exchanges and its trace hash. That it can be read is the point, too."""
+def _summarise(tape: TapeWriter) -> tuple[int, str, dict[tuple[str, str, str], int]]:
+    """Read the tape back: number of exchanges, trace hash, what failed. That it can be read is the point, too."""
     hasher = TraceHasher()
     exchanges = 0
+    hosts: dict[int, str] = {}
+    failed: Counter[tuple[str, str, str]] = Counter()
     for entry in read_entries(tape.path):
-        exchanges += isinstance(entry.record, Request)
         hasher.feed(entry.index, entry.record)
-    return exchanges, hasher.hexdigest()
+        match entry.record:
+            case Request(url=url):
+                exchanges += 1
+                hosts[entry.index] = parse_target(url).authority
+            case End(of=of, how=how, error=error):
+                host = hosts.pop(of)
+                if how != "complete":
+                    failed[host, how, error or ""] += 1
+            case _:
+                pass
+    failed.update((host, "unfinished", "") for host in hosts.values())
+    return exchanges, hasher.hexdigest(), dict(failed)
 
 
 def _word(outcome: Outcome | None) -> str:

@@ -5,16 +5,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from tapeproxy.tapes.answers import Answer, render
+from tapeproxy.tapes.answers import Answer, dropped, flaw, render
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.explain import Difference, body_differences, explain, summary_line
+from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.identity import canonical_body, parse_target
+from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.violations import Drift, Violation
 
-_LOOPBACK = ("localhost", "127.", "::1")
 _URLS = 1024
 """Redacted URLs that are kept: an agent asks the same few over and over."""
 
@@ -57,32 +58,36 @@ class Replayer:
     violations: list[Violation] = field(default_factory=list)
     drifts: list[Drift] = field(default_factory=list)
     index: Index = field(init=False)
+    by_lane: bool = True
     _redact_url: Callable[[bytes], bytes] = field(init=False)
+    _drifted: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.index = Index(self.tape.exchanges)
+        self.index = Index(self.tape.exchanges, by_lane=self.by_lane)
         self._redact_url = lru_cache(_URLS)(self.redactor.url)
 
     def decide(self, asked: Asked) -> Decision:
         """What to do with a request."""
         # The body is redacted when that matters: what is the same as on the tape, byte for byte, needs no more care.
-        ask = Ask(asked.method, self._redact_url(asked.url), asked.headers, asked.body)
+        tag, headers = split_tag(asked.headers)
+        lane = tag.lane if tag is not None else None
+        ask = Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane)
         try:
             target = parse_target(ask.url)
         except ValueError as error:
             return self.violate(Violation("malformed", summary_line(ask), f"the request cannot be read: {error}"))
-        loopback = target.host.startswith(_LOOPBACK)
+        loopback = is_loopback(target.host)
         if loopback and self.owns_port(target.port):
-            return self._live(target.host, target.port, self._redacted(ask))
+            return self._live(target.host, target.port, self._redacted(ask), tag)
         if hit := self.index.take_exact(ask):
-            return self._serve(hit.exchange, ask, asked.http10)
+            return self._serve(hit.exchange, ask, tag, asked.http10)
         ask = self._redacted(ask)
         found = self.index.take(ask)
         if isinstance(found, Hit):
-            return self._serve(found.exchange, ask, asked.http10)
+            return self._serve(found.exchange, ask, tag, asked.http10)
         if loopback and self.index.knows(self._inside(ask)):
             # A server of the run that is not up yet, or down again: what a client sees then is a closed connection.
-            return Answer((), "cut")
+            return dropped()
         return self.violate(self._miss(found))
 
     def compare(self, live: Live, status: int, headers: Headers, body: bytes) -> None:
@@ -112,26 +117,46 @@ class Replayer:
         self.noticed(drift)
 
     def _redacted(self, ask: Ask) -> Ask:
-        return Ask(ask.method, ask.url, ask.headers, self.redactor.content(ask.body))
+        return ask._replace(body=self.redactor.content(ask.body))
 
     def _inside(self, ask: Ask) -> Ask:
-        return Ask(ask.method, ask.url, ask.headers, ask.body, inside=True)
+        return ask._replace(inside=True)
 
-    def _live(self, host: str, port: int, ask: Ask) -> Live:
+    def _live(self, host: str, port: int, ask: Ask, tag: LaneTag | None) -> Live:
         inside = self._inside(ask)
         self.live += 1
         found = self.index.take(inside)
         if isinstance(found, Hit):
+            self._check_position(found.exchange, inside, tag)
             return Live(host, port, inside, found.exchange)
         what = "a request to a server of the run is not on the tape"
         explanation = explain(found, self.index)
         self.drift(Drift(summary_line(inside), what, explanation.differences))
         return Live(host, port, inside, None)
 
-    def _serve(self, exchange: Exchange, ask: Ask, http10: bool) -> Decision:
+    def _check_position(self, exchange: Exchange, ask: Ask, tag: LaneTag | None) -> None:
+        """Compare where in its lane the request was made; of each lane only the first difference counts."""
+        taped = exchange.request
+        if tag is None or taped.lane != tag.lane or tag.lane in self._drifted:
+            return
+        found: list[Difference] = []
+        if taped.n is not None and taped.n != tag.n:
+            found.append(Difference("number in its lane", str(taped.n), str(tag.n)))
+        if taped.reads is not None and taped.reads != tag.reads:
+            found.append(Difference("clock reads before it", str(taped.reads), str(tag.reads)))
+        if found:
+            self._drifted.add(tag.lane)
+            what = f"lane {tag.lane} came another way to the request of exchange {exchange.number}"
+            self.drift(Drift(summary_line(ask), what, tuple(found)))
+
+    def _serve(self, exchange: Exchange, ask: Ask, tag: LaneTag | None, http10: bool) -> Decision:
+        self._check_position(exchange, ask, tag)
         if exchange.response is not None and exchange.response.status == 101:
             what = f"exchange {exchange.number} became a WebSocket, whose frames are not on the tape"
             return self.violate(Violation("websocket", summary_line(ask), what))
+        if (wrong := flaw(exchange)) is not None:
+            what = f"the tape holds a response that is not HTTP: of exchange {exchange.number}, {wrong}"
+            return self.violate(Violation("malformed", summary_line(ask), what))
         self.served += 1
         if exchange.end is None:
             what = f"the tape was interrupted during exchange {exchange.number}: its answer is cut off there"
@@ -140,8 +165,11 @@ class Replayer:
 
     def _miss(self, miss: Miss) -> Violation:
         explanation = explain(miss, self.index)
-        if miss.used:
+        if miss.used and miss.elsewhere is None:
             times = "once" if miss.used == 1 else f"{miss.used} times"
             what = f"the tape has this request {times}, and each answer was given out already"
             return Violation("used-up", explanation.request, what, explanation)
+        if miss.elsewhere is not None:
+            what = f"the tape has this request for lane {miss.elsewhere}, but lane {miss.ask.lane} made it"
+            return Violation("lane", explanation.request, what, explanation)
         return Violation("miss", explanation.request, "this request is not on the tape", explanation)

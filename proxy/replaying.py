@@ -1,6 +1,6 @@
 """One replay from beginning to end: the tape loaded, the server up, the agent run, the verdict. No mitmproxy."""
 
-import secrets
+import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,20 +15,23 @@ from tapeproxy.proxy.origin import is_ours
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.shims import Shims
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.tapeserver import Serving, TapeServer
 from tapeproxy.tapes.decoder import Ending
-from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.redaction import Redactor
-from tapeproxy.tapes.secretvars import secret_values
+from tapeproxy.tapes.secretvars import is_secret_name, secret_values
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.violations import Drift, Violation
 
 VIOLATION, DRIFT, TIMEOUT = 3, 4, 124
 """Exit codes of a replay that went wrong (docs/CLI.md)."""
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_MOST_PLACEHOLDERS = 256
+_YEARS = (2001, 2048)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,8 @@ class ReplaySettings:
     max_violations: int = 20
     on_drift: Literal["fail", "report"] = "fail"
     guard: GuardPlan = field(default_factory=lambda: GuardPlan(Guard.NONE))
+    match: Literal["lane", "any"] = "lane"
+    shim: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,9 @@ class Replayed:
     took_ns: int
     violations: list[Violation] = field(default_factory=list[Violation])
     drifts: list[Drift] = field(default_factory=list[Drift])
-    unused: list[Exchange] = field(default_factory=list[Exchange])
+    unused: list[Exchange] = field(default_factory=list[Exchange], repr=False)  # asyncio takes reprs of results
     refusals: Mapping[str, str] = field(default_factory=dict[str, str])
+    notes: list[str] = field(default_factory=list[str])
 
     def to_json(self) -> dict[str, Any]:
         """The report of `--report`."""
@@ -80,18 +86,27 @@ class Replayed:
             "drifts": [drift.to_json() for drift in self.drifts],
             "unused": [exchange.number for exchange in self.unused],
             "refused_certificate": dict(self.refusals),
+            "notes": self.notes,
         }
 
 
 class Replaying:
     """An open replay: programs that run with `environment` hear the tape."""
 
-    def __init__(self, tape: Tape, ending: Ending, server: TapeServer, port: int, environment: dict[str, str]) -> None:
+    def __init__(self, tape: Tape, ending: Ending, server: TapeServer, port: int) -> None:
         self.tape = tape
         self.ending = ending
         self.server = server
         self.port = port
-        self.environment = environment
+        self.environment: dict[str, str] = {}
+        self.shims: Shims | None = None
+
+    async def stop(self) -> None:
+        """Stop serving, and hear what the shims have still to say."""
+        await self.server.stop()
+        if self.shims is not None:
+            self.shims.drain()
+            self.shims.close()
 
     def verdict(self, settings: ReplaySettings, outcome: Outcome | None, took_ns: int) -> Replayed:
         """What came of it."""
@@ -110,23 +125,28 @@ class Replaying:
             drifts=replayer.drifts,
             unused=unused,
             refusals=dict(self.server.refusals),
+            notes=[] if self.shims is None else self.shims.notes,
         )
 
 
 async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | Drift], None]) -> Replaying:
-    """Load the tape and serve it; stop it with `server.stop()`. `noticed` hears of violations as they happen.
+    """Load the tape and serve it until `stop`. `noticed` hears of violations as they happen.
 
     Raises TapeFormatError, PortInUseError, CaError, UsageError.
     """
     tape, ending = load(settings.tape)
     ca = CertificateAuthority.open()
-    run = RunProcesses(run_id := secrets.token_hex(8))
+    run = RunProcesses(run_id := os.urandom(8).hex())
     redactor = Redactor(load_key(), secret_values(settings.environment))
     began = _began(tape)
+    try:
+        replayer = Replayer(tape, redactor, run.owns_port, noticed, by_lane=settings.match == "lane")
+    except ValueError as error:
+        raise TapeFormatError(str(error), place=Place(str(settings.tape))) from None
     server = TapeServer(
-        Replayer(tape, redactor, run.owns_port, noticed),
+        replayer,
         lambda host: ca.server_context(host, began),
-        lambda host, port: host in _LOOPBACK and run.owns_port(port),
+        lambda host, port: is_loopback(host) and run.owns_port(port),
         Serving(port=settings.port, speed=settings.speed),
     )
     port = await server.start()
@@ -135,10 +155,18 @@ async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | D
         ca.bundle(),
         ca.certificate,
         run_id,
-        {name: placeholder(name) for name in tape.head.secrets},
+        # A tape may come from a stranger: it names variables, and only such as usually hold a secret are set.
+        {name: placeholder(name) for name in tape.head.secrets[:_MOST_PLACEHOLDERS] if is_secret_name(name)},
     )
-    environment = child_environment(settings.environment, child) | settings.guard.variables(settings.environment)
-    return Replaying(tape, ending, server, port, environment)
+    session = Replaying(tape, ending, server, port)
+    session.environment = child_environment(settings.environment, child) | settings.guard.variables(
+        settings.environment
+    )
+    if tape.head.seed is not None and settings.shim:
+        session.shims = Shims(tape, server.replayer, redactor)
+        session.environment |= session.shims.variables(settings.environment, f"127.0.0.1:{port}")
+        server.before_request = session.shims.drain
+    return session
 
 
 async def replay(
@@ -160,7 +188,7 @@ async def replay(
     with held_signals():
         session = await open_replay(settings, count)
         try:
-            argv = settings.argv or _taped_argv(session.tape)
+            argv = settings.argv or _taped_argv(session.tape, settings.tape)
             started(session)
             outcome = await run_child(
                 argv,
@@ -170,21 +198,22 @@ async def replay(
                 confine=settings.guard.confinement(session.port),
             )
         finally:
-            await session.server.stop()
+            await session.stop()
     return session.verdict(settings, outcome, outcome.duration_ns)
 
 
-def _taped_argv(tape: Tape) -> tuple[str, ...]:
-    """The command on the tape, if the tape is this machine's own. Raises UsageError."""
-    head = tape.head
-    if not head.argv:
-        raise UsageError("the tape holds no command to run", fix="give one: tapeproxy replay TAPE -- COMMAND")
-    if not is_ours(head, load_key(), socket.gethostname()):
-        import shlex
+def _taped_argv(tape: Tape, path: Path) -> tuple[str, ...]:
+    """The command on the tape at `path`, if the tape is this machine's own. Raises UsageError."""
+    import shlex
 
+    head, again = tape.head, f"tapeproxy replay {shlex.quote(str(path))}"
+    if not head.argv:
+        raise UsageError("the tape holds no command to run", where=str(path), fix=f"give one: {again} -- COMMAND")
+    if not is_ours(head, load_key(), socket.gethostname()):
         raise UsageError(
             "the tape was recorded elsewhere, so its command is not run unasked",
-            fix=f"to run it: tapeproxy replay TAPE -- {shlex.join(head.argv)}",
+            where=str(path),
+            fix=f"to run it: {again} -- {shlex.join(head.argv)}",
         )
     return head.argv
 
@@ -203,5 +232,8 @@ def _began(tape: Tape) -> datetime:
     try:
         began = datetime.fromisoformat(tape.head.started_at)
     except ValueError:
+        return datetime.now(UTC)
+    # Certificates can't be made for just any time, and a tape may say anything.
+    if not _YEARS[0] <= began.year <= _YEARS[1]:
         return datetime.now(UTC)
     return began if began.tzinfo else began.replace(tzinfo=UTC)

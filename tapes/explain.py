@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from tapeproxy.tapes.exchanges import Exchange
@@ -12,6 +13,9 @@ from tapeproxy.tapes.matching import Ask, Index, Miss
 _CANDIDATES = 64
 """At most so many taped requests are compared in full: those of the same place first, in tape order."""
 _EXCERPT = 60
+_MOST_DIFFERENCES = 100
+LONGEST = 2048
+"""Characters of a request line that are kept; clients send longer ones than people read."""
 _ABSENT = object()
 
 
@@ -45,7 +49,7 @@ def explain(miss: Miss, index: Index) -> Explanation:
     """Explain a miss of `index`. Raises ValueError when the request's URL is not absolute."""
     asked = miss.ask.identity()
     line = summary_line(miss.ask)
-    if miss.used:
+    if miss.used or miss.elsewhere is not None:
         return Explanation(line, miss.used)
     best: tuple[float, Exchange, bool, Identity] | None = None
     for exchange, ask, used in index.nearby(miss.ask, _CANDIDATES):
@@ -59,13 +63,18 @@ def explain(miss: Miss, index: Index) -> Explanation:
     score, exchange, used, taped = best
     request = exchange.request
     nearest_line = summary_line(Ask(request.method, request.url, (), b"", request.inside))
-    found = tuple(differences(taped, asked))
+    found = tuple(islice(differences(taped, asked), _MOST_DIFFERENCES))
     return Explanation(line, 0, exchange.number, nearest_line, used, round(score, 3), found)
 
 
 def summary_line(ask: Ask) -> str:
     """`POST https://host/path?query`, as text that is safe to encode."""
-    return f"{ask.method.decode('latin-1')} {ask.url.decode('latin-1')}"
+    return shorten(f"{ask.method[:LONGEST].decode('latin-1')} {ask.url[:LONGEST].decode('latin-1')}")
+
+
+def shorten(text: str) -> str:
+    """At most `LONGEST` characters of a text, and a sign that there were more."""
+    return text if len(text) < LONGEST else text[: LONGEST - 1] + "…"
 
 
 def similarity(one: Identity, other: Identity) -> float:
@@ -90,7 +99,7 @@ def differences(taped: Identity, asked: Identity) -> Iterator[Difference]:
         ("header content-type", taped.media, asked.media),
     ):
         if a != b:
-            yield Difference(where, a, b)
+            yield Difference(where, shorten(a), shorten(b))
     yield from _pair_differences("query", taped.query, asked.query)
     yield from body_differences(taped.body, asked.body)
 
@@ -116,7 +125,7 @@ def json_differences(taped: Any, asked: Any, path: str = "$") -> Iterator[Differ
             b = asked[at] if at < len(asked) else _ABSENT
             yield from json_differences(a, b, f"{path}[{at}]")
     elif type(taped) is not type(asked) or taped != asked:
-        yield Difference(f"body {path}", *_excerpts(_show(taped), _show(asked)))
+        yield Difference(shorten(f"body {path}"), *_excerpts(_show(taped), _show(asked)))
 
 
 def _pair_differences(what: str, taped: Pairs, asked: Pairs) -> Iterator[Difference]:
@@ -126,7 +135,9 @@ def _pair_differences(what: str, taped: Pairs, asked: Pairs) -> Iterator[Differe
         b = [value.decode("latin-1") for n, value in asked if n == name]
         if a != b:
             yield Difference(
-                f"{what} {name.decode('latin-1')}", ", ".join(a) if a else None, ", ".join(b) if b else None
+                shorten(f"{what} {name.decode('latin-1')}"),
+                shorten(", ".join(a)) if a else None,
+                shorten(", ".join(b)) if b else None,
             )
 
 

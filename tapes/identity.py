@@ -1,8 +1,9 @@
 """Which request is this? The canonical identity of a request, the same code in record and replay.
 
 Identity is the method, the URL (query pairs sorted by name, duplicates in order), the content type and the body: JSON
-by value, a form as pairs, multipart without its boundary, anything else byte for byte. Credentials and headers are
-not part of it, and a redacted value is a wildcard, so that another key or client version still finds its answer.
+by value (unless nested deeper than 254), a form as pairs, multipart without its boundary, anything else byte for byte.
+Credentials and headers are not part of it, and a redacted value is a wildcard, so that another key or client version
+still finds its answer.
 `VERSION` is on every tape; a change of what identity means gets a new number, never a silent new meaning.
 """
 
@@ -29,6 +30,7 @@ _URL = re.compile(
 )
 # orjson reads integers past 64 bits as floats, and two such numbers could become one.
 _LONG_NUMBER = re.compile(rb"\d{19}")
+_MOST_NESTED = 254
 _TWO_DIGITS = re.compile(rb"\d\d")
 type Pairs = tuple[tuple[bytes, bytes], ...]
 
@@ -140,11 +142,24 @@ def _canonical_json(data: bytes) -> tuple[Any, bytes | None]:
     try:
         if _has_long_number(data):
             value = json.loads(data)
+            if _too_deep(value):
+                return None, None
             return value, json.dumps(value, sort_keys=True).encode(errors="surrogatepass")
         value = orjson.loads(data)
         return value, orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, orjson.JSONEncodeError):
         return None, None
+
+
+def _too_deep(value: Any) -> bool:
+    """Nested deeper than orjson writes, so that both ways of reading have one limit."""
+    level = [value]
+    for _ in range(_MOST_NESTED + 1):
+        inner = [one for one in level if isinstance(one, dict | list)]
+        level = [item for one in inner for item in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return False
+    return True
 
 
 def _has_long_number(data: bytes) -> bool:

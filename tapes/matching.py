@@ -1,7 +1,9 @@
 """Which taped answer does this request get? Pure: an index of a tape's exchanges that gives each out once.
 
 The n-th request with an identity gets the n-th answer with that identity, in the order of requests on the tape; when
-they are used up, or there never was one, that is a miss. Nothing is given out twice and nothing is guessed.
+they are used up, or there never was one, that is a miss. Nothing is given out twice and nothing is guessed. Where the
+shim says which lane a request is from, each lane has its own answers, and those that came without a lane; a request
+without a lane, or of a lane that the tape does not know, may have any.
 
 Most requests of a replay are, byte for byte, the taped ones, so those are found by a digest of the raw request; the
 canonical identity, which parses JSON, is computed only when that fails or could take an answer out of turn. Out of turn
@@ -35,6 +37,7 @@ class Ask(NamedTuple):
     headers: Headers
     body: bytes
     inside: bool = False
+    lane: str | None = None
 
     def raw_key(self) -> bytes:
         """A digest of everything that identity depends on, as it came: equal ones have equal identities."""
@@ -64,10 +67,14 @@ class Hit(NamedTuple):
 
 
 class Miss(NamedTuple):
-    """No answer. `used`: how many of this identity the tape had, all given out already (0: it never had one)."""
+    """No answer. `used`: how many of this identity the tape had, all given out already (0: it never had one).
+
+    `elsewhere`: another lane that has such an answer left.
+    """
 
     ask: Ask
     used: int
+    elsewhere: str | None = None
 
 
 class _Card:
@@ -78,7 +85,9 @@ class _Card:
     def __init__(self, exchange: Exchange) -> None:
         request = exchange.request
         self.exchange = exchange
-        self.ask = Ask(request.method, request.url, request.headers, exchange.request_body, request.inside)
+        self.ask = Ask(
+            request.method, request.url, request.headers, exchange.request_body, request.inside, request.lane
+        )
         self.used = False
         self._key: bytes | None = None
 
@@ -134,40 +143,81 @@ class _Place:
         return self._by_key.get(key, [])
 
 
-class Index:
-    """The exchanges of one tape, each to be given out once.
+class _Shelf:
+    """The exchanges of one lane, or of none."""
 
-    An exchange that an interrupted tape has neither answer nor end of is left out: what came of it is not known.
-    Raises ValueError for a taped URL that is not absolute.
-    """
+    __slots__ = ("_places", "_raw")
 
-    def __init__(self, exchanges: Iterable[Exchange]) -> None:
+    def __init__(self) -> None:
         self._raw: defaultdict[bytes, deque[_Card]] = defaultdict(deque)
         self._places: defaultdict[bytes, _Place] = defaultdict(_Place)
+
+    def add(self, card: _Card) -> None:
+        self._raw[card.ask.raw_key()].append(card)
+        self._places[card.ask.place()].add(card)
+
+    def exact(self, raw_key: bytes, place: bytes) -> _Card | None:
+        """The next card whose request is the same byte for byte."""
+        cards = self._raw.get(raw_key)
+        while cards:
+            if not cards[0].used:
+                return self._places[place].in_turn(cards[0])
+            cards.popleft()
+        return None
+
+    def same(self, key: bytes, place: bytes) -> list[_Card]:
+        """All cards of an identity, used or not."""
+        return self._places[place].of_identity(key) if place in self._places else []
+
+    def at(self, place: bytes) -> list[_Card]:
+        """All cards of a place."""
+        return self._places[place].cards if place in self._places else []
+
+
+class Index:
+    """The exchanges of one tape, each to be given out once. `by_lane` False: whoever asks may have any.
+
+    An exchange that an interrupted tape has neither answer nor end of is left out: what came of it is not known.
+    Raises ValueError, with the number of the exchange, for a taped URL that is not absolute.
+    """
+
+    def __init__(self, exchanges: Iterable[Exchange], *, by_lane: bool = True) -> None:
+        self._shelves: dict[str | None, _Shelf] = {None: _Shelf()}
         self._cards = [_Card(e) for e in exchanges if e.response is not None or e.end is not None]
         for card in self._cards:
-            self._raw[card.ask.raw_key()].append(card)
-            self._places[card.ask.place()].add(card)
+            shelf = self._shelves.setdefault(card.ask.lane if by_lane else None, _Shelf())
+            try:
+                shelf.add(card)
+            except ValueError as error:
+                raise ValueError(f"exchange {card.exchange.number}: {error}") from None
 
     def take(self, ask: Ask) -> Hit | Miss:
         """The next answer for this request, or why there is none. Raises ValueError for a URL that isn't absolute."""
-        place = self._places.get(ask.place())
-        if place is None:
-            return Miss(ask, 0)
         if hit := self.take_exact(ask):
             return hit
-        same = place.of_identity(ask.identity().key)
-        card = next((other for other in same if not other.used), None)
-        return Miss(ask, len(same)) if card is None else card.give()
+        place = ask.place()
+        shelves = self._for(ask)
+        if not any(shelf.at(place) for shelf in self._shelves.values()):
+            return Miss(ask, 0)
+        key = ask.identity().key
+        same = [card for shelf in shelves for card in shelf.same(key, place)]
+        card = _first(card for card in same if not card.used)
+        if card is not None:
+            return card.give()
+        others = (card for shelf in self._shelves.values() for card in shelf.same(key, place) if not card.used)
+        other = _first(others)
+        return Miss(ask, len(same), other.ask.lane if other is not None else None)
 
     def take_exact(self, ask: Ask) -> Hit | None:
         """What `take` gives, if there is a taped request that is the same byte for byte."""
-        cards = self._raw.get(ask.raw_key())
-        while cards:
-            if not cards[0].used:
-                return self._places[ask.place()].in_turn(cards[0]).give()
-            cards.popleft()
-        return None
+        raw_key, place = ask.raw_key(), ask.place()
+        shelves = self._for(ask)
+        if len(shelves) == 1:
+            card = shelves[0].exact(raw_key, place)
+        else:
+            found = [shelf.exact(raw_key, place) for shelf in shelves]
+            card = _first(card for card in found if card is not None)
+        return None if card is None else card.give()
 
     def unused(self) -> list[Exchange]:
         """The exchanges that nothing has asked for, in tape order."""
@@ -178,8 +228,8 @@ class Index:
 
         Each with its exchange and whether its answer was given out.
         """
-        place = self._places.get(ask.place())
-        same_place = place.cards if place is not None else []
+        place = ask.place()
+        same_place = [card for shelf in self._shelves.values() for card in shelf.at(place)]
         host = parse_target(ask.url).host
         same_host = (card for card in self._cards if card.target.host == host)
         cards = dict.fromkeys(islice(chain(_unused_first(same_place), same_host, self._cards), limit * 3))
@@ -187,5 +237,17 @@ class Index:
 
     def knows(self, ask: Ask) -> bool:
         """True when the tape holds this request at all, used or not."""
-        place = self._places.get(ask.place())
-        return place is not None and bool(place.of_identity(ask.identity().key))
+        place, key = ask.place(), ask.identity().key
+        return any(shelf.same(key, place) for shelf in self._shelves.values())
+
+    def _for(self, ask: Ask) -> list[_Shelf]:
+        """Where answers for this request may be: its own lane first."""
+        unlaned = self._shelves[None]
+        if len(self._shelves) == 1:
+            return [unlaned]
+        own = self._shelves.get(ask.lane)
+        return list(self._shelves.values()) if own is None or own is unlaned else [own, unlaned]
+
+
+def _first(cards: Iterable[_Card]) -> _Card | None:
+    return min(cards, key=lambda card: card.exchange.number, default=None)

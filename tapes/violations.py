@@ -10,21 +10,30 @@ from typing import Any, Literal
 import orjson
 
 from tapeproxy.tapes.answers import head
-from tapeproxy.tapes.explain import Difference, Explanation
+from tapeproxy.tapes.explain import Difference, Explanation, shorten
 
 STATUS = 470
 REASON = b"Tape Violation"
-type Kind = Literal["miss", "used-up", "websocket", "tunnel", "malformed", "too-large", "interrupted"]
+type Kind = Literal[
+    "miss", "used-up", "lane", "egress", "websocket", "tunnel", "malformed", "too-large", "interrupted", "internal"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Something the agent did in a replay that is not on the tape. `what` is one sentence."""
+    """Something the agent did in a replay that is not on the tape. `what` is one sentence.
+
+    Of kind `internal` it is a bug of ours, which must not look like a clean run. Long texts are cut.
+    """
 
     kind: Kind
     request: str
     what: str
     explanation: Explanation | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "request", shorten(self.request))
+        object.__setattr__(self, "what", shorten(self.what))
 
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"kind": self.kind, "request": self.request, "what": self.what}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapeproxy.addons.lanes import LaneTag, parse_tag, split_tag
+from tapeproxy.tapes.lanes import LaneTag, parse_tag, split_tag
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Each answer is given out once, in the order of the tape, and nothing is guessed."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -106,3 +107,51 @@ def test_any_order_of_asking_gives_each_identity_its_answers_in_order(
 def test_a_url_that_is_not_absolute_is_refused(url: bytes) -> None:
     with pytest.raises(ValueError, match="absolute"):
         Index([]).take(Ask(b"GET", url, (), b""))
+
+
+# --- lanes ---------------------------------------------------------------------------------------------------------
+
+
+def laned(*lanes: str | None) -> list[Exchange]:
+    """Equal requests, each from its lane."""
+    exchanges = taped(*[(b"/a", b"{}")] * len(lanes))
+    for exchange, lane in zip(exchanges, lanes, strict=True):
+        exchange.request = replace(exchange.request, lane=lane)
+    return exchanges
+
+
+def of(lane: str | None, body: bytes = b"{}") -> Ask:
+    return ask(b"/a", body)._replace(lane=lane)
+
+
+def test_each_lane_has_its_own_answers_whoever_asks_first() -> None:
+    index = Index(laned("m/t0", "m/t1", "m/t0", "m/t1"))
+    assert numbers(index, of("m/t1"), of("m/t1"), of("m/t0"), of("m/t0")) == [2, 4, 1, 3]
+
+
+def test_an_answer_of_another_lane_is_not_given_out_but_named() -> None:
+    index = Index(laned("m/t0", "m/t1"))
+    assert numbers(index, of("m/t0")) == [1]
+    miss = index.take(of("m/t0"))
+    assert isinstance(miss, Miss)
+    assert (miss.used, miss.elsewhere) == (1, "m/t1")
+    assert numbers(Index(laned("m/t0", "m/t1"), by_lane=False), of("m/t0"), of("m/t0")) == [1, 2]
+
+
+@pytest.mark.parametrize("lane", [None, "?p7", "m/t9"])
+def test_who_has_no_lane_on_the_tape_may_have_any_answer_in_order(lane: str | None) -> None:
+    index = Index(laned("m/t0", "m/t1", None))
+    assert numbers(index, *[of(lane)] * 4) == [1, 2, 3, "miss 3"]
+
+
+def test_a_lane_may_have_what_came_without_a_lane() -> None:
+    index = Index(laned(None, "m/t0", "m/t1"))
+    assert numbers(index, of("m/t0"), of("m/t0"), of("m/t0")) == [1, 2, "miss 2"]
+
+
+def test_lanes_hold_where_only_the_identity_is_the_same() -> None:
+    exchanges = taped((b"/a", b'{"x":1,"y":2}'), (b"/a", b'{"x":1,"y":2}'))
+    for exchange, lane in zip(exchanges, ("m/t0", "m/t1"), strict=True):
+        exchange.request = replace(exchange.request, lane=lane)
+    index = Index(exchanges)
+    assert numbers(index, of("m/t1", b'{ "y":2, "x":1 }'), of("m/t0", b'{ "y":2, "x":1 }')) == [2, 1]

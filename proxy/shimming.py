@@ -1,0 +1,116 @@
+"""What the shim in the agent's processes is told: its environment variables, and the clock readings of a tape.
+
+Knows the protocol between launcher and shim (docs/SHIM.md); the shim itself is in `shim/`, and imports nothing of ours.
+"""
+
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import orjson
+
+from tapeproxy.shim import INJECT
+from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.exchanges import Tape
+
+ROOT_LANE = "m"
+_HASH_SEEDS = 2**32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShimSettings:
+    """`origin_ns` is where monotonic clocks begin, in nanoseconds since 1970; `reads` is a file for a replay."""
+
+    mode: Literal["record", "replay"]
+    seed: str
+    hash_seed: str
+    tmpdir: str
+    origin_ns: int
+    sidecar: Path
+    proxy: str
+    reads: Path | None = None
+    strict: bool = False
+    allow: tuple[str, ...] = ()
+
+
+def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
+    """The variables that put the shim into every Python of the run and tell it what to do."""
+    out = {
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(INJECT), parent.get("PYTHONPATH", "")))),
+        "PYTHONHASHSEED": settings.hash_seed,
+        "TMPDIR": settings.tmpdir,
+        "TAPEPROXY_MODE": settings.mode,
+        "TAPEPROXY_SEED": settings.seed,
+        "TAPEPROXY_LANE": ROOT_LANE,
+        "TAPEPROXY_SIDECAR": str(settings.sidecar),
+        "TAPEPROXY_ORIGIN": str(settings.origin_ns),
+        "TAPEPROXY_PROXY": settings.proxy,
+    }
+    if settings.reads is not None:
+        out["TAPEPROXY_READS"] = str(settings.reads)
+    if settings.strict:
+        out["TAPEPROXY_STRICT"] = "1"
+    if settings.allow:
+        out["TAPEPROXY_ALLOW"] = ",".join(settings.allow)
+    return out
+
+
+def new_seed() -> str:
+    """A fresh seed: 64 hex digits."""
+    return secrets.token_hex(32)
+
+
+def hash_seed_for(parent: Mapping[str, str]) -> str:
+    """The PYTHONHASHSEED of a recording: the user's own if it is a number, else a fresh one."""
+    given = parent.get("PYTHONHASHSEED", "")
+    return given if given.isdigit() and int(given) < _HASH_SEEDS else str(secrets.randbelow(_HASH_SEEDS))
+
+
+def make_tmpdir(wanted: str | None = None) -> str:
+    """Make the TMPDIR of a run, or the taped one again; only this user may enter it.
+
+    Raises UsageError when there is no room, or the taped path is there but is not a private directory of ours.
+    """
+    if wanted is None:
+        try:
+            return tempfile.mkdtemp(prefix="tapeproxy-")
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UsageError(
+                f"no folder for the run's temporary files can be made: {reason}", fix="set TMPDIR to a folder with room"
+            ) from None
+    path = Path(wanted)
+    try:
+        path.mkdir(mode=0o700, parents=False, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"the taped TMPDIR cannot be made again: {reason}", where=wanted) from None
+    ours = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    if not stat.S_ISDIR(found.st_mode) or not ours or found.st_mode & 0o022:
+        raise UsageError(
+            "the taped TMPDIR is there already and is not a private directory of yours", where=wanted, fix="remove it"
+        )
+    return wanted
+
+
+def epoch_ns(started_at: str) -> int:
+    """A head's `started_at` in nanoseconds since 1970, exactly. Raises ValueError."""
+    moment = datetime.fromisoformat(started_at)
+    whole = int(moment.replace(microsecond=0).timestamp())
+    return whole * 1_000_000_000 + moment.microsecond * 1_000
+
+
+def write_reads(tape: Tape, path: Path) -> None:
+    """Write the clock readings of a tape where the shim looks them up."""
+    epoch = epoch_ns(tape.head.started_at)
+    lines = [orjson.dumps({"lane": c.lane, "n": c.n, "ns": c.ns + epoch}) for c in tape.clocks]
+    lines += [orjson.dumps({"lane": end.lane, "reads": end.reads}) for end in tape.lane_ends]
+    path.touch(mode=0o600)
+    path.write_bytes(b"".join(line + b"\n" for line in lines))

@@ -1,0 +1,89 @@
+"""The shims of a replay: what they are told, and what becomes of what they report."""
+
+import contextlib
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.shimming import (
+    ShimSettings,
+    epoch_ns,
+    hash_seed_for,
+    make_tmpdir,
+    new_seed,
+    shim_environment,
+    write_reads,
+)
+from tapeproxy.proxy.sidecar import Line, Sidecars
+from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.violations import Drift, Violation
+
+_PAST_END = "clock-past-end"
+
+
+class Shims:
+    """The shims of one replay of one tape.
+
+    A refused connection is a violation; a clock read past the end of the tape is a drift; a changed environment
+    variable and every other note are collected in `notes`.
+    """
+
+    def __init__(self, tape: Tape, replayer: Replayer, redactor: Redactor) -> None:
+        self.notes: list[str] = []
+        self._tape = tape
+        self._replayer = replayer
+        self._redactor = redactor
+        self._folder = Path(tempfile.mkdtemp(prefix="tapeproxy-replay-"))
+        self._sidecars = Sidecars(self._folder)
+        # A secret that is absent has a placeholder, and another key is what a replay is for.
+        self._digests = {env.name: env.digest for env in tape.envs if env.name not in tape.head.secrets}
+        self._tmpdir = Path(make_tmpdir(tape.head.tmpdir))
+
+    def variables(self, parent: Mapping[str, str], proxy: str) -> dict[str, str]:
+        """The variables for the agent's processes."""
+        head = self._tape.head
+        epoch = epoch_ns(head.started_at)
+        reads = self._folder / "reads"
+        write_reads(self._tape, reads)
+        settings = ShimSettings(
+            mode="replay",
+            seed=head.seed or new_seed(),
+            hash_seed=head.hash_seed or hash_seed_for(parent),
+            tmpdir=str(self._tmpdir),
+            origin_ns=epoch + (head.origin or 0),
+            sidecar=self._folder,
+            proxy=proxy,
+            reads=reads,
+            strict=True,
+        )
+        return shim_environment(parent, settings)
+
+    def drain(self) -> None:
+        """Take what the shims have written since the last time."""
+        for line in self._sidecars.drain():
+            self._take(line)
+
+    def close(self) -> None:
+        """Remove what was made for the shims."""
+        self._sidecars.close()
+        with contextlib.suppress(OSError):
+            self._tmpdir.rmdir()
+
+    def _take(self, line: Line) -> None:
+        text = self._redactor.text
+        match line:
+            case {"k": "violation", "address": address}:
+                where = text(str(line.get("where", "")))
+                what = f"the agent tried to reach {text(str(address))} past the proxy, and was refused"
+                self._replayer.violate(Violation("egress", f"{line.get('what', 'connect')} at {where}", what))
+            case {"k": "note", "what": what} if what == _PAST_END:
+                self._replayer.drift(Drift(f"lane {line.get('lane', '?')}", text(str(line.get("text", what)))))
+            case {"k": "note", "what": what}:
+                self.notes.append(text(f"{what}: {line.get('text', '')}"))
+            case {"k": "env", "name": str(name)} if name in self._digests:
+                if line.get("digest") != self._digests[name]:
+                    self.notes.append(f"the environment variable {name} is not what it was")
+            case _:
+                pass

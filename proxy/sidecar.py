@@ -1,0 +1,137 @@
+"""Sidecar files: what the shim in each process of the run has written, read and turned into records.
+
+A shim appends one JSON line an event to a file of its own process, because that survives SIGKILL and can't block on
+us. Here the files are followed: `drain` reads what is new, whole lines only. A line is data from the agent's process,
+so nothing in it is believed to be well-formed, and its texts are redacted like everything else.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tapeproxy.tapes.records import Clock, Env, Json, Lane, LaneEnd, Note, Record
+from tapeproxy.tapes.redaction import Redactor
+
+_READ = 1 << 18
+_FLOWS = {
+    "t": "thread",
+    "w": "work item",
+    "a": "task",
+    "p": "process",
+    "f": "fork",
+    "s": "spawned process",
+    "c": "copied context",
+}
+type Line = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _File:
+    descriptor: int
+    rest: bytes = b""
+
+
+@dataclass(slots=True)
+class Sidecars:
+    """The sidecar files in `folder`, followed from their beginning. `processes` collects the hello lines."""
+
+    folder: Path
+    processes: list[Line] = field(default_factory=list)
+    _files: dict[str, _File] = field(default_factory=dict)
+
+    def drain(self) -> Iterator[Line]:
+        """The lines that have come since the last call, file by file. Never raises for what is in a file."""
+        for entry in self._names():
+            if entry not in self._files:
+                with contextlib.suppress(OSError):
+                    self._files[entry] = _File(os.open(self.folder / entry, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+        for file in self._files.values():
+            yield from self._follow(file)
+
+    def close(self) -> None:
+        """Close the files and remove the folder, which is ours alone: everything in it was merged."""
+        import shutil
+
+        for file in self._files.values():
+            os.close(file.descriptor)
+        self._files.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self.folder) if name.endswith(".jsonl"))  # noqa: PTH208 - hot
+        except OSError:
+            return []
+
+    def _follow(self, file: _File) -> Iterator[Line]:
+        while data := _read(file.descriptor):
+            *lines, file.rest = (file.rest + data).split(b"\n")
+            for text in lines:
+                line = _parse(text)
+                if line is None:
+                    continue
+                if line["k"] == "hello":
+                    self.processes.append(line)
+                yield line
+
+
+def to_record(line: Line, t: int, epoch_ns: int, redactor: Redactor) -> Record | None:
+    """The record for a sidecar line that was read at `t`; None for a line that a tape has no use for.
+
+    `epoch_ns`: the tape's start in nanoseconds since 1970, which clock values are counted from.
+    """
+    try:
+        match line:
+            case {"k": "clock", "lane": str(lane), "n": int(n), "ns": int(ns)}:
+                return Clock(t=t, lane=lane, n=n, ns=ns - epoch_ns)
+            case {"k": "end", "lane": str(lane), "reads": int(reads)}:
+                return LaneEnd(t=t, lane=lane, reads=reads)
+            case {"k": "lane", "id": str(lane)}:
+                flow = _FLOWS.get(str(line.get("kind")), str(line.get("kind")))
+                name = line.get("name")
+                return Lane(t=t, id=lane, what=flow, name=redactor.text(name) if isinstance(name, str) else None)
+            case {"k": "env", "name": str(name)}:
+                digest = line.get("digest")
+                return Env(t=t, name=name, digest=digest if isinstance(digest, str) else None)
+            case {"k": "hello"}:
+                return Note(t=t, what="process", text=_words(line, redactor), data=_facts(line, redactor))
+            case {"k": "bypass", "address": address}:
+                text = f"a connection to {address} did not come through the proxy"
+                return Note(t=t, what="bypass", text=redactor.text(text), data=_facts(line, redactor))
+            case {"k": "note", "what": str(what)}:
+                return Note(t=t, what=what, text=redactor.text(str(line.get("text", ""))), data=_facts(line, redactor))
+            case _:
+                return None
+    except (TypeError, ValueError):
+        return None
+
+
+def _words(line: Line, redactor: Redactor) -> str:
+    argv = line.get("argv")
+    return redactor.text(" ".join(map(str, argv))) if isinstance(argv, list) else ""
+
+
+def _facts(line: Line, redactor: Redactor) -> Json:
+    facts = {name: value for name, value in line.items() if name not in ("k", "what", "text")}
+    redacted: Json = orjson.loads(redactor.content(orjson.dumps(facts)))
+    return redacted
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, _READ)
+    except OSError:
+        return b""
+
+
+def _parse(text: bytes) -> Line | None:
+    try:
+        line = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return line if isinstance(line, dict) and isinstance(line.get("k"), str) else None

@@ -1,0 +1,326 @@
+"""Child processes: each gets a lane, and the environment that makes it one of the run. Forks get both at once.
+
+Knows the few calls that every way to start a program goes through (subprocess, multiprocessing, asyncio, os.popen:
+_posixsubprocess.fork_exec; then os.posix_spawn, os.exec*, os.system; uvloop's own). The variables that the run lives by
+are put back where the agent left them out of a child's environment: a server started with a bare PATH is taped, too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import get_ident
+
+from . import channel, hooks, lanes
+from .lanes import Lane, current
+from .likeness import resemble, stand_for
+from .settings import INJECT, PLUMBING
+from .threads import POOLS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+# How far up the stack to look for the pool that starts a process.
+_DEPTH = 12
+_AFTER_DESCRIPTORS = 14  # fork_exec's arguments after the pipes; preexec_fn is the one that can be called
+_SERVICES = {"multiprocessing.forkserver": "server", "multiprocessing.resource_tracker": "tracker"}
+
+_forks: dict[int, Lane] = {}  # by thread: the lane of the child that a fork is about to make
+_execs: set[int] = set()  # threads within a call that forks only to execute another program
+_put: dict[bytes, bytes | None] = {}  # what os.putenv and os.unsetenv have changed, os.environ's own calls included
+_run: dict[str, str] = {}  # the run's own variables, as they were at start
+
+
+def install() -> None:
+    """Watch the ways to make a process."""
+    _run.update(
+        (name, value) for name, value in os.environ.items() if name.startswith("TAPEPROXY_") or name in PLUMBING
+    )
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+    if os.name == "posix":  # elsewhere children go without a lane, and name themselves
+        _replace_calls()
+    hooks.on_import("subprocess", _patch_fork_exec)
+    hooks.on_import("multiprocessing.util", _patch_fork_exec)
+    hooks.on_import("uvloop", _patch_uvloop)
+    _at_exit()
+
+
+def _replace_calls() -> None:
+    replacements = [
+        (name, stand_for(make(getattr(os, name)), getattr(os, name)))
+        for name, make in (
+            ("execv", _execv),
+            ("execve", _execve),
+            ("posix_spawn", _posix_spawn),
+            ("posix_spawnp", _posix_spawn),
+            ("_exit", _exit),
+            ("system", _system),
+            ("putenv", _putenv),
+            ("unsetenv", _unsetenv),
+        )
+        if hasattr(os, name)
+    ]
+    for name, replacement in replacements:
+        setattr(os, name, replacement)
+        setattr(sys.modules[replacement.__module__], name, replacement)  # posix, which os has them from
+
+
+def _at_exit() -> None:
+    import atexit
+
+    # Registered before the agent's own, so called after them.
+    atexit.register(lanes.close_all)
+
+
+def child_environment(given: Mapping[Any, Any], lane: Lane) -> dict[bytes, bytes]:
+    """The environment `given` to a child, with what makes it part of the run."""
+    env = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
+    for name, value in _run.items():
+        if name.startswith("TAPEPROXY_"):
+            env[os.fsencode(name)] = os.fsencode(value)
+        else:
+            env.setdefault(os.fsencode(name), os.fsencode(value))
+    env[b"TAPEPROXY_LANE"] = lane.id.encode()
+    ours, path = os.fsencode(INJECT), env.get(b"PYTHONPATH", b"")
+    separator = os.fsencode(os.pathsep)
+    env[b"PYTHONPATH"] = separator.join([ours, *[entry for entry in path.split(separator) if entry and entry != ours]])
+    return env
+
+
+def _inherited() -> dict[bytes, bytes]:
+    """The environment that C would hand on: os.environ, and what was put or unset past it."""
+    data: dict[bytes, bytes] = dict(os.environ._data)  # type: ignore[attr-defined]  # past those who listen to reads
+    for name, value in _put.items():
+        if value is None:
+            data.pop(name, None)
+        else:
+            data[name] = value
+    return data
+
+
+def _putenv(original: Callable[..., None]) -> Callable[..., None]:
+    def putenv(_: object, name: Any, value: Any, /) -> None:
+        original(name, value)
+        _put[os.fsencode(name)] = os.fsencode(value)
+
+    return putenv
+
+
+def _unsetenv(original: Callable[..., None]) -> Callable[..., None]:
+    def unsetenv(_: object, name: Any, /) -> None:
+        original(name)
+        _put[os.fsencode(name)] = None
+
+    return unsetenv
+
+
+def _pooled() -> bool:
+    """Whether a pool of processes or threads is asking, somewhere up the stack."""
+    frame: Any = sys._getframe(1)
+    for _ in range(_DEPTH):
+        if frame is None:
+            return False
+        if frame.f_globals.get("__name__") in POOLS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def new_lane(kind: str, name: str = "") -> Lane:
+    """A lane for a child of the current one: soft where a pool wants one more worker."""
+    return lanes.soft("e", name) if _pooled() else current().child(kind, name)
+
+
+def _lane_of(arguments: Iterable[Any]) -> Lane:
+    """The lane of a program about to be executed. multiprocessing's services are started by whoever comes first."""
+    text = b" ".join([os.fsencode(argument) for argument in arguments])
+    for module, kind in _SERVICES.items():
+        if b"from " + module.encode() + b" import" in text:
+            return lanes.root().child(kind)
+    spawned: Lane | None = spawning.pop(get_ident(), None)
+    return spawned or new_lane("p")
+
+
+spawning: dict[int, Lane] = {}
+"""By thread: the lane of the process that multiprocessing is about to start; see workers.py."""
+
+
+def _patch_fork_exec(module: Any) -> None:
+    try:
+        import _posixsubprocess
+    except ImportError:
+        return
+    original: Any = _posixsubprocess.fork_exec
+    if isinstance(original, type(len)):  # not ours yet
+        _posixsubprocess.fork_exec = stand_for(_fork_exec(original), original)
+    if hasattr(module, "_fork_exec"):
+        module._fork_exec = _posixsubprocess.fork_exec
+
+
+def _fork_exec(original: Callable[..., int]) -> Callable[..., int]:
+    # process_args, executable_list, close_fds, fds_to_keep, cwd, env_list, ...: so from 3.9 to 3.14.
+    def fork_exec(_: object, *args: Any) -> int:
+        thread = get_ident()
+        _execs.add(thread)
+        try:
+            return original(*_with_lane(args))
+        finally:
+            _execs.discard(thread)
+
+    return fork_exec
+
+
+def _with_lane(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    try:
+        lane = _lane_of(args[0])
+        first = next((place for place in range(_AFTER_DESCRIPTORS, len(args)) if callable(args[place])), 0)
+        if args[5] is None and first:
+            return (*args[:first], _then_put(args[first], child_environment(_inherited(), lane)), *args[first + 1 :])
+        given = _inherited() if args[5] is None else dict(entry.split(b"=", 1) for entry in args[5])
+        env = child_environment(given, lane)
+        return (*args[:5], [name + b"=" + value for name, value in env.items()], *args[6:])
+    except Exception as error:
+        _unlaned("fork_exec", error)
+        return args
+
+
+def _then_put(before_exec: Callable[[], Any], env: dict[bytes, bytes]) -> Callable[[], None]:
+    """The agent's preexec_fn, which may change what the child inherits; then what is different for it in `env`."""
+    before = _inherited()
+
+    def run() -> None:
+        before_exec()
+        for name, value in env.items():
+            if before.get(name) != value:
+                os.putenv(os.fsdecode(name), os.fsdecode(value))
+
+    return run
+
+
+def _unlaned(where: str, error: Exception) -> None:
+    """Tell of a child that goes as the agent sent it: its arguments are wrong, or we are."""
+    channel.emit("note", what="child-without-lane", text=f"{where}: {error!r}", data=None)
+
+
+def _execv(original: Callable[..., Any]) -> Callable[..., Any]:
+    execute = os.execve
+
+    def execv(_: object, path: Any, argv: Any, /) -> Any:
+        try:
+            return _execute(execute, path, argv, _inherited())
+        except Exception as error:
+            failed = error
+        original(path, argv)  # says the same in its own words
+        raise failed
+
+    return execv
+
+
+def _execve(original: Callable[..., Any]) -> Callable[..., Any]:
+    def execve(_: object, path: Any, argv: Any, env: Any) -> Any:
+        return _execute(original, path, argv, env)
+
+    return execve
+
+
+def _execute(original: Callable[..., Any], path: Any, argv: Any, env: Any) -> Any:
+    """Become another program, in a lane below this one. A failed attempt, as execvp makes them, counts for nothing."""
+    parent = current()
+    kids = dict(parent.kids)
+    try:
+        changed: Any = child_environment(env, parent.child("p"))
+        lanes.close_all()
+    except Exception as error:
+        _unlaned("execve", error)
+        changed = env
+    try:
+        return original(path, argv, changed)
+    except BaseException:
+        parent.kids = kids
+        raise
+
+
+def _posix_spawn(original: Callable[..., Any]) -> Callable[..., Any]:
+    def posix_spawn(_: object, path: Any, argv: Any, env: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            env = child_environment(_inherited() if env is None else env, _lane_of(argv))
+        except Exception as error:
+            _unlaned("posix_spawn", error)
+        return original(path, argv, env, *args, **kwargs)
+
+    return posix_spawn
+
+
+def _exit(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _exit(_: object, status: int) -> Any:
+        lanes.close_all()
+        return original(status)
+
+    return _exit
+
+
+def _system(original: Callable[..., int]) -> Callable[..., int]:
+    """os.system hands over C's own environment, which all threads share: so the shell itself sets what differs."""
+
+    def system(_: object, command: Any) -> int:
+        try:
+            given = dict(_inherited())
+            env = child_environment(given, new_lane("p"))
+            words = [_assignment(name, value) for name, value in env.items() if given.get(name) != value]
+            command = b"export " + b" ".join(words) + b"; " + os.fsencode(command)
+        except Exception as error:
+            _unlaned("system", error)
+        return original(command)
+
+    return system
+
+
+def _assignment(name: bytes, value: bytes) -> bytes:
+    return name + b"='" + value.replace(b"'", b"'\\''") + b"'"
+
+
+def _before_fork() -> None:
+    thread = get_ident()
+    if thread not in _execs:
+        _forks[thread] = new_lane("f")
+
+
+def _after_in_parent() -> None:
+    _forks.pop(get_ident(), None)
+
+
+def _after_in_child() -> None:
+    lane = _forks.pop(get_ident(), None)
+    _forks.clear()
+    _execs.clear()
+    channel.after_fork()
+    if lane is not None:
+        lanes.become_fork(lane)
+        say_hello()
+
+
+def say_hello() -> None:
+    """Write this process's hello line, under its present lane."""
+    from . import hello
+
+    hello()
+
+
+def _patch_uvloop(module: Any) -> None:
+    """uvloop starts programs by libuv, with C's environment unless it is given another."""
+    for name in ("subprocess_exec", "subprocess_shell"):
+        original = getattr(module.Loop, name)
+        setattr(module.Loop, name, resemble(_with_environment(original), original))
+
+
+def _with_environment(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def start(self: Any, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
+        env = kwargs.get("env")
+        changed = child_environment(_inherited() if env is None else env, new_lane("p"))
+        kwargs["env"] = {os.fsdecode(name): os.fsdecode(value) for name, value in changed.items()}
+        return await original(self, protocol_factory, *args, **kwargs)
+
+    return start

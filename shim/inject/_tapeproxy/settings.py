@@ -1,0 +1,45 @@
+"""What the launcher told this process. Read once from the environment; knows names and forms, acts on nothing."""
+
+from __future__ import annotations
+
+import os
+
+MODE = os.environ.get("TAPEPROXY_MODE", "")
+"""`record`, `replay`, or empty: then the shim is not to be installed."""
+RECORD = MODE == "record"
+REPLAY = MODE == "replay"
+STRICT = os.environ.get("TAPEPROXY_STRICT") == "1"
+SIDECAR = os.environ.get("TAPEPROXY_SIDECAR", "")
+"""The folder for sidecar files; empty: none are written."""
+READS = os.environ.get("TAPEPROXY_READS", "")
+"""Replay: the file with the tape's clock records; empty: there is none."""
+
+
+def _seed(text: str) -> bytes:
+    """The run's 32-byte seed. A missing or broken one is an error: seeding from zeros would be predictable."""
+    seed = bytes.fromhex(text)
+    if len(seed) != 32:
+        raise ValueError(f"TAPEPROXY_SEED has {len(seed)} bytes, not 32")
+    return seed
+
+
+SEED = _seed(os.environ.get("TAPEPROXY_SEED", "")) if MODE else bytes(32)
+ORIGIN = int(os.environ.get("TAPEPROXY_ORIGIN") or 0)
+"""Nanoseconds: a monotonic clock reads wall clock - ORIGIN."""
+PROXY = os.environ.get("TAPEPROXY_PROXY", "")
+"""HOST:PORT of the wire, or empty."""
+ALLOW = os.environ.get("TAPEPROXY_ALLOW", "")
+"""Comma-separated HOST:PORT that a replay may reach."""
+
+INJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""Our own folder, which has to come first on every child's PYTHONPATH."""
+
+PLUMBING = frozenset(
+    (
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+        *("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE"),
+        *("CARGO_HTTP_CAINFO", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "HTTPLIB2_CA_CERTS", "NODE_EXTRA_CA_CERTS"),
+        *("DENO_CERT", "NODE_USE_ENV_PROXY", "PYTHONHASHSEED"),
+    )
+)
+"""Variables that the launcher sets so that every client comes by the wire (proxy/childenv.py, held equal by a test)."""

@@ -1,0 +1,70 @@
+"""time.sleep. Recording, it sleeps; in a replay it returns as soon as nothing else is at work.
+
+In both, the lane's clock moves on by what was slept, so that a tape needs no jump for it.
+"""
+
+from __future__ import annotations
+
+from _thread import get_ident
+
+from . import clock, settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# A child process that runs may be what the sleep is for (a tool server that is starting), or may run all day. So the
+# first sleep of a row gives it a moment, and each further one half as much again: who polls for it must find it.
+_MOMENT = 30_000_000
+_ROW = 10_000_000  # ns of work that end the row
+_LONGEST = 9_000_000_000  # seconds; time.sleep takes little more
+_MOST = 40  # sleeps, after which a moment is longer than any sleep
+
+_sleep = clock.REAL.sleep
+_monotonic = clock.REAL.perf_counter_ns
+_rows = {}  # type: dict[int, tuple[int, int]]  # thread: sleeps in a row, and when the last one ended
+
+
+def sleep_recording(_: object, seconds: float, /) -> None:
+    _sleep(seconds)
+    clock.advance(max(_nanoseconds(seconds), 0))
+
+
+def sleep_replaying(_: object, seconds: float, /) -> None:
+    from . import timeline
+
+    ns = _nanoseconds(seconds)
+    if ns < 0:
+        _sleep(seconds)  # says what is wrong with it
+        return
+    thread = get_ident()
+    row, ended = _rows.get(thread, (0, 0))
+    row = min(row + 1, _MOST) if _monotonic() - ended < _ROW else 0
+    timeline.wait(timeline.now() + ns, _sleep, _never, _MOMENT * 1.5**row)
+    _rows[thread] = (row, _monotonic())
+    clock.advance(ns)
+
+
+def _never() -> bool:
+    return False
+
+
+def install() -> None:
+    """Replace time.sleep; in a replay, have event loops and locks take part in the timeline too."""
+    clock.stand_in(sleep_replaying if settings.REPLAY else sleep_recording, "sleep")
+    clock.install()
+    if settings.REPLAY:
+        from . import locks, loops
+
+        loops.install()
+        locks.install()
+
+
+def _nanoseconds(seconds: Any) -> int:
+    """The sleep's length; negative where the real function is to judge it."""
+    if isinstance(seconds, float):
+        return int(float(seconds) * 1_000_000_000) if 0 <= seconds < _LONGEST else -1
+    if hasattr(type(seconds), "__index__"):
+        whole = int(seconds)
+        return whole * 1_000_000_000 if 0 <= whole < _LONGEST else -1
+    return -1

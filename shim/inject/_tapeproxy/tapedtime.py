@@ -1,0 +1,191 @@
+"""Time in a replay: each lane's clock as the tape has it. Patches nothing.
+
+Between the tape's jumps a read gives the lane's previous value plus 100 ns, as it did while recording. A lane that
+reads on past its recorded end is told the real time that passes from there on, so that a loop waiting for a deadline
+comes to its end; it is reported once.
+"""
+
+from __future__ import annotations
+
+from time import time_ns as _wall
+
+from . import channel, settings, timeline
+from .lanes import LANE, Lane, current
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+TICK = 100
+"""As in livetime: a tape is only right with the tick that it was recorded with."""
+
+# A lane whose end is not on the tape was killed. It had at most so many reads after its last jump, or real time would
+# have run further ahead than a recording lets it.
+_UNENDED = 20_000
+
+_get = LANE.get
+_tape = None  # type: _Tape | None
+_latest = 0  # the latest instant that any lane of this process has jumped to
+
+
+class _Tape:
+    """What the tape says of the clocks: per lane its jumps, the last one first, and its number of reads."""
+
+    __slots__ = ("ends", "first", "jumps")
+
+    def __init__(self) -> None:
+        self.jumps = {}  # type: dict[str, list[tuple[int, int]]]
+        self.ends = {}  # type: dict[str, int]
+        self.first = 0  # the earliest instant of all; 0: there is none
+
+
+class _Free:
+    """The state of a lane past its end: its time is the process's timeline plus `offset`."""
+
+    __slots__ = ("offset",)
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+
+    def now(self) -> int:
+        return timeline.now() + self.offset
+
+
+def read() -> int:
+    """Read the current lane's clock: ns since the epoch."""
+    lane = _get(None) or current()
+    number = lane.reads
+    lane.reads = number + 1
+    if number == lane.next_jump or lane.time is None:
+        return _turn(lane, number)
+    lane.time = value = lane.time + TICK
+    return value
+
+
+read_fine = read
+
+
+def seconds(_: object) -> float:
+    """time.time()."""
+    return read() / 1e9
+
+
+def advance(ns: int) -> None:
+    """Move the current lane's clock on by a sleep that was not slept."""
+    lane = _get(None) or current()
+    if lane.time is not None and not isinstance(lane.jumps, _Free):  # the timeline has moved the free ones on
+        lane.time += ns
+
+
+def instant() -> int:
+    """The current lane's time in ns, without reading its clock."""
+    lane = _get(None) or current()
+    return _start() if lane.time is None else lane.time
+
+
+def _turn(lane: Any, number: int) -> int:
+    """Make a read that does not simply tick: the lane's first, a jump, the one at the end, or one past it."""
+    global _latest
+    if lane.jumps is None:
+        _begin(lane)
+    elif number == lane.end:
+        _go_free(lane)
+    if isinstance(lane.jumps, _Free):
+        value = lane.jumps.now()
+        lane.next_jump = number + 1
+    else:
+        jumps: Any = lane.jumps
+        value = jumps.pop()[1]
+        lane.next_jump = jumps[-1][0] if jumps else lane.end
+    if lane.time is not None and value < lane.time + TICK:
+        value = lane.time + TICK  # only where the agent has strayed from the tape
+    lane.time = value
+    if value > _latest:
+        _latest = value
+    return value
+
+
+def _begin(lane: Lane) -> None:
+    """Find the lane on the tape, at its first read."""
+    tape = _load()
+    jumps = tape.jumps.get(lane.id)
+    if jumps and jumps[-1][0] == 0:
+        last = jumps[0][0]
+        lane.jumps = list(jumps)
+        lane.end = max(tape.ends.get(lane.id, last + _UNENDED), last + 1)
+    else:
+        lane.end = 0
+        _go_free(lane)
+
+
+def _go_free(lane: Lane) -> None:
+    base = _start() if lane.time is None else lane.time
+    lane.jumps = _Free(base + TICK - timeline.now())
+    if settings.READS:
+        channel.emit(
+            "note",
+            what="clock-past-end",
+            text=f"lane {lane.id} reads the clock more often than on the tape ({lane.end} times)",
+            data={"lane": lane.id, "reads": lane.reads, "taped": lane.end, "grade": _grade(lane)},
+        )
+
+
+def _grade(lane: Lane) -> str:
+    """Foreign threads get their lanes' names by chance, so theirs is no proof of anything."""
+    return "violation" if settings.STRICT and not lane.id.startswith("?") else "soft"
+
+
+def _start() -> int:
+    """Where a lane that has no time of its own starts from: the latest instant that this process knows of."""
+    return _latest or _load().first or _wall()
+
+
+def _load() -> _Tape:
+    """The tape's clocks, read at the process's first clock read."""
+    global _tape
+    if _tape is None:
+        tape = _Tape()
+        for line in _lines(settings.READS):
+            if "ns" in line:
+                tape.jumps.setdefault(line["lane"], []).append((line["n"], line["ns"]))
+            elif "reads" in line:
+                tape.ends[line["lane"]] = line["reads"]
+        for jumps in tape.jumps.values():
+            jumps.sort(reverse=True)
+        tape.first = min((jumps[-1][1] for jumps in tape.jumps.values()), default=0)
+        _tape = tape
+    return _tape
+
+
+def _lines(path: str) -> Iterator[dict[str, Any]]:
+    """The file's lines. Uses json's scanner without json, whose import costs more than all else here."""
+    if not path:
+        return
+    scan = _scanner()
+    with open(path, encoding="utf-8") as file:
+        for text in file:
+            yield scan(text, 0)[0]
+
+
+def _scanner() -> Any:
+    try:
+        from _json import make_scanner
+
+        plain: Any = _Plain
+        return make_scanner(plain)
+    except (ImportError, AttributeError):  # no accelerator, or one that wants to know more
+        from json import JSONDecoder
+
+        decoder: Any = JSONDecoder()
+        return decoder.scan_once
+
+
+class _Plain:
+    """What the scanner wants to know of a decoder: nothing special."""
+
+    strict = True
+    object_hook = object_pairs_hook = array_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float

@@ -1,0 +1,108 @@
+"""Gives asyncio's and trio's tasks their lanes, and keeps connecting from taking numbers from the agent's own tasks.
+
+Knows where tasks are made. How many connections a client opens depends on timing, and each may start tasks and look
+names up in threads; so connecting happens in a lane of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from . import hooks, randomness
+from .lanes import LANE, Lane, current, soft
+from .likeness import resemble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def install() -> None:
+    """Wait for the event loops."""
+    hooks.on_import("asyncio.base_events", lambda module: _patch_loop(module.BaseEventLoop))
+    hooks.on_import("uvloop", lambda module: _patch_loop(module.Loop))
+    hooks.on_import("trio._core._run", _patch_trio)
+    hooks.on_import("anyio._core._sockets", lambda module: _set_apart(module, "connect_tcp"))
+    hooks.on_import("aiohttp.connector", lambda module: _set_apart(module.BaseConnector, "connect"))
+    hooks.on_import("trio._highlevel_open_tcp_stream", lambda module: _set_apart(module, "open_tcp_stream"))
+
+
+def _patch_loop(cls: Any) -> None:
+    cls.create_task = _with_lane(cls.create_task)
+    for name in ("create_connection", "getaddrinfo"):
+        _set_apart(cls, name)
+
+
+def _with_lane(create: Callable[..., Any]) -> Callable[..., Any]:
+    def create_task(self: Any, coro: Any, **kwargs: Any) -> Any:
+        parent = LANE.get(None) or current()
+        name = getattr(coro, "__qualname__", None)
+        if name is None and type(coro).__name__ == "async_generator_athrow":
+            lane = soft("a")  # the garbage collector closes a generator, at a moment of its own
+        else:
+            lane = parent.child("a", kwargs.get("name") or name or "")
+        if lane.seeded is not None:
+            _go_on(parent, lane)
+        context = kwargs.get("context")
+        if context is None:
+            # The task copies the current context, and an eager one runs at once.
+            token = LANE.set(lane)
+            try:
+                return create(self, coro, **kwargs)
+            finally:
+                LANE.reset(token)
+        try:
+            context.run(LANE.set, lane)
+        except RuntimeError:  # the context we are in: the task shares our lane
+            pass
+        return create(self, coro, **kwargs)
+
+    return resemble(create_task, create)
+
+
+def _go_on(parent: Lane, lane: Lane) -> None:
+    """random.seed(x), then asyncio.run(main()): the caller waits, and main goes on with its sequence."""
+    frame: Any = sys._getframe(2)
+    for _ in range(4):
+        if frame is None:
+            return
+        module = frame.f_globals.get("__name__")
+        if module == "asyncio.runners" or frame.f_code.co_name == "run_until_complete":
+            randomness.share(parent, lane)
+            return
+        frame = frame.f_back
+
+
+def _set_apart(owner: Any, name: str) -> None:
+    """Run this coroutine function of a module or class in a lane of its own."""
+    original = getattr(owner, name, None)
+    if original is None:
+        return
+
+    async def apart(*args: Any, **kwargs: Any) -> Any:
+        token = LANE.set((LANE.get(None) or current()).child("n"))
+        try:
+            return await original(*args, **kwargs)
+        finally:
+            LANE.reset(token)
+
+    setattr(owner, name, resemble(apart, original))
+
+
+def _patch_trio(module: Any) -> None:
+    cls = module.Runner
+    spawn = cls.spawn_impl
+
+    def spawn_impl(
+        self: Any, async_fn: Any, args: Any, nursery: Any, name: Any, *, system_task: bool = False, context: Any = None
+    ) -> Any:
+        if system_task or context is not None:
+            return spawn(self, async_fn, args, nursery, name, system_task=system_task, context=context)
+        token = LANE.set((LANE.get(None) or current()).child("a", getattr(async_fn, "__qualname__", "")))
+        try:
+            return spawn(self, async_fn, args, nursery, name)
+        finally:
+            LANE.reset(token)
+
+    cls.spawn_impl = resemble(spawn_impl, spawn)

@@ -1,0 +1,76 @@
+"""Decisions of a replay: positions in a lane, and what counts against the run."""
+
+from dataclasses import replace
+
+import pytest
+from served import KEY, exchange, tape_of
+
+from tapeproxy.proxy.replayer import Asked, Replayer
+from tapeproxy.tapes.answers import Answer
+from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.violations import Drift, Violation
+
+URL = b"https://api.example.com/"
+
+
+def replayer(*positions: tuple[str, int, int], by_lane: bool = True) -> Replayer:
+    """A replay of equal requests from (lane, n, reads)."""
+    exchanges = []
+    for lane, n, reads in positions:
+        one = exchange(URL.decode(), b"ok")
+        one.request = replace(one.request, lane=lane, n=n, reads=reads)
+        exchanges.append(one)
+    return Replayer(tape_of(exchanges), Redactor(KEY), lambda _: False, lambda _: None, by_lane=by_lane)
+
+
+def asked(tag: str) -> Asked:
+    return Asked(b"GET", URL, ((b"Host", b"api.example.com"), (b"x-tapeproxy-lane", tag.encode())), b"")
+
+
+def test_a_lane_that_comes_the_same_way_is_served_in_silence() -> None:
+    run = replayer(("m", 0, 3), ("m", 1, 5))
+    for tag in ("m#0@3", "m#1@5"):
+        assert isinstance(run.decide(asked(tag)), Answer)
+    assert (run.violations, run.drifts, run.served) == ([], [], 2)
+
+
+@pytest.mark.parametrize(
+    ("tag", "where", "taped", "now"),
+    [("m#0@4", "clock reads before it", "3", "4"), ("m#1@3", "number in its lane", "0", "1")],
+)
+def test_another_position_is_a_drift(tag: str, where: str, taped: str, now: str) -> None:
+    run = replayer(("m", 0, 3))
+    assert isinstance(run.decide(asked(tag)), Answer)
+    (drift,) = run.drifts
+    assert isinstance(drift, Drift)
+    assert "lane m came another way to the request of exchange 1" in drift.what
+    assert [(d.where, d.taped, d.asked) for d in drift.differences] == [(where, taped, now)]
+
+
+def test_of_each_lane_only_the_first_difference_counts() -> None:
+    run = replayer(("m", 0, 0), ("m", 1, 0), ("m/t0", 0, 0))
+    for tag in ("m#0@9", "m#1@9", "m/t0#0@9"):
+        run.decide(asked(tag))
+    assert len(run.drifts) == 2
+
+
+def test_the_answer_of_another_lane_is_a_violation_that_names_it() -> None:
+    run = replayer(("m/t0", 0, 0), ("m/t1", 0, 0))
+    run.decide(asked("m/t0#0@0"))
+    decision = run.decide(asked("m/t0#1@0"))
+    assert isinstance(decision, Violation)
+    assert decision.kind == "lane"
+    assert "for lane m/t1, but lane m/t0 made it" in decision.what
+
+
+def test_without_lanes_any_answer_will_do() -> None:
+    run = replayer(("m/t0", 0, 0), ("m/t1", 0, 0), by_lane=False)
+    for tag in ("m/t0#0@0", "m/t0#1@0"):
+        assert isinstance(run.decide(asked(tag)), Answer)
+    assert run.violations == []
+
+
+def test_a_tag_that_makes_no_sense_is_no_tag() -> None:
+    run = replayer(("m", 0, 3))
+    assert isinstance(run.decide(asked("nonsense")), Answer)
+    assert run.drifts == []

@@ -1,0 +1,168 @@
+"""Lanes of tasks: by who made them, in asyncio and trio, whatever the loop and the library on top."""
+
+from pathlib import Path
+
+import pytest
+from shimruns import everywhere, run, with_packages
+
+HEAD = """
+import asyncio, concurrent.futures, contextvars, json, os, sys, threading
+from _tapeproxy.lanes import current
+def me(): return current().id
+out = []
+def note(): out.append(me())
+async def task(): await asyncio.sleep(0); note()
+async def outer(): await asyncio.gather(task(), task()); note()
+"""
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("main", "ids"),
+    [
+        ("await task()", "m/a0"),
+        ("await asyncio.create_task(task()); note()", "m/a0/a0 m/a0"),
+        ("await asyncio.ensure_future(task()); await asyncio.gather(task(), task())", "m/a0/a0 m/a0/a1 m/a0/a2"),
+        ("await asyncio.create_task(outer())", "m/a0/a0/a0 m/a0/a0/a1 m/a0/a0"),
+        ("out.append(await asyncio.get_running_loop().run_in_executor(None, me))", "m/a0/w0"),
+        ("await asyncio.gather(*map(asyncio.ensure_future, [task(), outer()])); note()",
+         "m/a0/a0 m/a0/a1/a0 m/a0/a1/a1 m/a0/a1 m/a0"),
+        ("done = asyncio.Event(); loop = asyncio.get_running_loop()\n"
+         "    loop.call_soon(lambda: (note(), done.set())); await done.wait()", "m/a0"),
+        ("t = asyncio.create_task(task()); t.add_done_callback(lambda _: note()); await t; await asyncio.sleep(0)",
+         "m/a0/a0 m/a0"),
+        ("context = contextvars.copy_context(); context.run(note); note()", "m/a0/c0 m/a0"),
+        ("loop = asyncio.get_running_loop()\n"
+         "    f = await loop.run_in_executor(None, lambda: asyncio.run_coroutine_threadsafe(task(), loop).result())",
+         "m/a0/w0/a0"),
+        # Looking names up in threads and racing for a connection takes no number from the agent's own.
+        ("loop = asyncio.get_running_loop()\n"
+         "    await loop.getaddrinfo('127.0.0.1', 80); await loop.getaddrinfo('localhost', 80)\n"
+         "    out.append(await loop.run_in_executor(None, me))", "m/a0/w0"),
+    ],
+)  # fmt: skip
+def test_lanes(main: str, ids: str, python: Path, sidecar: Path) -> None:
+    code = f"{HEAD}async def main():\n    {main}\nasyncio.run(main())\nprint(*out)"
+    ran = run(code, python=python, sidecar=sidecar)
+    assert ran.stdout.split() == ids.split(), ran.stderr
+    assert not ran.of("note")
+
+
+NEWER = {
+    "to_thread": ("out.append(await asyncio.to_thread(me))", "m/a0/c0"),
+    "TaskGroup": ("async with asyncio.TaskGroup() as g: g.create_task(task()); g.create_task(task())",
+                  "m/a0/a0 m/a0/a1"),
+    # Closing a loop takes two tasks, too.
+    "Runner": ("await task()\nwith asyncio.Runner() as r: r.run(task()); r.run(task())", "m/a0 m/a1 m/a4"),
+    "eager_task_factory": ("asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)\n"
+                           "    async def quick(): note()\n    await asyncio.create_task(quick()); note()",
+                           "m/a0/a0 m/a0"),
+    "timeout": ("async with asyncio.timeout(9): await asyncio.create_task(task())", "m/a0/a0"),
+}  # fmt: skip
+
+
+@everywhere
+@pytest.mark.parametrize("name", NEWER)
+def test_lanes_of_what_later_pythons_have(name: str, python: Path, sidecar: Path) -> None:
+    main, ids = NEWER[name]
+    code = f"{HEAD}if not hasattr(asyncio, {name!r}): print('absent'); sys.exit()\nasync def main():\n    {main}\n"
+    ran = run(code + "asyncio.run(main())\nprint(*out)", python=python, sidecar=sidecar)
+    if ran.stdout != "absent\n":
+        assert ran.stdout.split() == ids.split(), ran.stderr
+
+
+@everywhere
+def test_an_explicit_context_gets_the_tasks_lane(python: Path, sidecar: Path) -> None:
+    code = (
+        HEAD
+        + """
+if sys.version_info < (3, 12): print("m/a0/a0 m/a0 shared"); sys.exit()
+async def share(): out.append("shared" if me() == "m/a0" else me())
+async def main():
+    await asyncio.create_task(task(), context=contextvars.copy_context())
+    note()
+    await asyncio.create_task(share(), context=asyncio.current_task().get_context())
+asyncio.run(main())
+print(*out)
+"""
+    )
+    assert run(code, python=python, sidecar=sidecar).stdout.split() == ["m/a0/a0", "m/a0", "shared"]
+
+
+@everywhere
+def test_a_generator_that_the_collector_closes_takes_no_number(python: Path, sidecar: Path) -> None:
+    code = (
+        HEAD
+        + """
+import gc
+async def forever():
+    while True: yield 1
+async def main():
+    gen = forever(); await gen.__anext__(); del gen; gc.collect()
+    await asyncio.sleep(0.01)
+    await asyncio.create_task(task())
+asyncio.run(main())
+print(*out)
+"""
+    )
+    assert run(code, python=python, sidecar=sidecar).stdout.split() == ["m/a0/a0"]
+
+
+@everywhere
+def test_a_subclass_of_a_loop(python: Path, sidecar: Path) -> None:
+    code = (
+        HEAD
+        + """
+class Loop(asyncio.SelectorEventLoop):
+    def create_task(self, coro, **kwargs): return super().create_task(coro, **kwargs)
+loop = Loop(); loop.run_until_complete(outer()); loop.close()
+print(*out)
+"""
+    )
+    assert run(code, python=python, sidecar=sidecar).stdout.split() == ["m/a0/a0", "m/a0/a1", "m/a0"]
+
+
+LIBRARIES = {
+    "uvloop": ("import uvloop; uvloop.run(outer())", "m/a0/a0 m/a0/a1 m/a0"),
+    "uvloop's executor": ("import uvloop\nasync def main(): out.append(await asyncio.to_thread(me))\n"
+                          "uvloop.run(main())", "m/a0/c0"),
+    "anyio": ("import anyio\nasync def main():\n"
+              "    async with anyio.create_task_group() as g: g.start_soon(task); g.start_soon(task)\n"
+              "    out.append(await anyio.to_thread.run_sync(me))\nanyio.run(main)", "m/a0/a0 m/a0/a1 m/a0/c0"),
+    "trio": ("import trio\nasync def one(name): await trio.sleep(0); out.append(name + me())\nasync def main():\n"
+             "    async with trio.open_nursery() as n: n.start_soon(one, 'a'); n.start_soon(one, 'b')\n"
+             "    out.append('c' + await trio.to_thread.run_sync(me))\ntrio.run(main); out.sort()",
+             "am/a0/a0 bm/a0/a1 cm/a0/c0"),
+    "anyio, trio": ("import anyio, trio\nasync def one(): await anyio.sleep(0); note()\nasync def main():\n"
+                    "    async with anyio.create_task_group() as g: g.start_soon(one); g.start_soon(one)\n"
+                    "anyio.run(main, backend='trio'); out.sort()", "m/a0/a0 m/a0/a1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_libraries(name: str, sidecar: Path) -> None:
+    python = with_packages(*name.split("'")[0].split(", "))
+    code, ids = LIBRARIES[name]
+    ran = run(f"{HEAD}{code}\nprint(*out)", python=python, sidecar=sidecar)
+    assert ran.stdout.split() == ids.split(), ran.stderr
+    assert not ran.of("note")
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_connecting_takes_no_number(backend: str, sidecar: Path) -> None:
+    """How often a client has to connect is a matter of timing; anyio and trio start tasks for it."""
+    python = with_packages("anyio", "trio")
+    code = (
+        HEAD
+        + """
+import anyio, socket
+server = socket.create_server(("127.0.0.1", 0))
+async def one(): note()
+async def main():
+    for _ in range(2): await (await anyio.connect_tcp("localhost", server.getsockname()[1])).aclose()
+    async with anyio.create_task_group() as g: g.start_soon(one)
+anyio.run(main, backend=sys.argv[1])
+print(*out)
+"""
+    )
+    assert run(code, backend, python=python, sidecar=sidecar).stdout.split() == ["m/a0/a0"]
