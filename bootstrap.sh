@@ -44,6 +44,7 @@ python=$(find_python || fetch_python) || {
 echo "bootstrap: making $venv with $("$python" -V 2>&1) ($python)" >&2
 rm -rf "$venv"
 "$python" -m venv "$venv"
+echo "bootstrap: installing $(grep -c "^[A-Za-z0-9].*==" requirements.lock) packages, about half a minute" >&2
 "$venv/bin/python" -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
 touch "$venv/.ready"

@@ -1,7 +1,5 @@
 """From mitmproxy's messages to what a record says of them. Pure; knows HTTP, not tapes or sockets."""
 
-import functools
-import ipaddress
 from typing import TYPE_CHECKING
 
 from tapeproxy.tapes.records import Framing, Headers
@@ -29,22 +27,19 @@ def host_bytes(host: str) -> bytes:
     return host.encode() if host.isascii() else host.encode("idna")
 
 
-@functools.lru_cache(1024)
-def is_loopback(host: str) -> bool:
-    """True when a host can only be this machine, as its name or number says; nothing is resolved."""
-    name = host.lower().rstrip(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
 def declared_length(headers: Headers) -> int | None:
-    """The Content-Length of a message, None when it has none or none that is a number."""
-    values = [value for name, value in headers if name.lower() == b"content-length"]
-    return int(values[0]) if values and values[0].isdigit() else None
+    """The Content-Length of a message, None when it has none, none that is a number, or several that differ."""
+    value = agreed([value for name, value in headers if name.lower() == b"content-length"])
+    return int(value) if value is not None and value.isdigit() else None
+
+
+def agreed(values: list[bytes]) -> bytes | None:
+    """What a header says that stands there more than once, or as a list, and says the same each time (RFC 9110, 8.6).
+
+    None when it is not there or says different things.
+    """
+    said = {part.strip().lower() for value in values for part in value.split(b",")}
+    return said.pop() if len(said) == 1 else None
 
 
 def framing_of(request: "Request", response: "Response") -> Framing:

@@ -2,20 +2,24 @@
 
 1. Chunked trailers raise NotImplementedError inside the protocol engine, and the exchange hangs.
 2. An informational response (103 Early Hints) is taken for the final one, and the exchange hangs.
+3. A 204 or 304 that says it is chunked is sent on with a last chunk, which the client takes for its next answer.
+4. A close-delimited body that ends in a TCP reset passes for whole.
+5. An answer that says its length (or that it is chunked) twice is refused; so is raw UTF-8 in an absolute URL.
+6. A request that mitmproxy refuses, with a page of its own, leaves no trace.
 
-mitmproxy's protocol layers do no I/O, so a probe feeds one some bytes and looks at what comes out. The third suspect,
+mitmproxy's protocol layers do no I/O, so a probe feeds one some bytes and looks at what comes out. One more suspect,
 `Expect: 100-continue`, needs no guard: mitmproxy answers it by itself, as it must, because it forwards a request only
 when it has all of it.
 """
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import h11
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
-from mitmproxy.connection import Client, ConnectionState, Server
+from mitmproxy.connection import Client, Connection, ConnectionState, Server
 from mitmproxy.http import Headers as MitmHeaders
 from mitmproxy.http import Request, Response
 from mitmproxy.net.http import http1
@@ -35,6 +39,7 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection, Http1Server
 
+from tapeproxy.addons.h1reading import DoubledFraming, NoBody, RawPath, Refusals, Refused, ResetBodies
 from tapeproxy.tapes.records import Headers
 
 type Commands = Generator[commands.Command, Any, None]
@@ -52,22 +57,23 @@ def informational_of(response: Response) -> tuple[tuple[int, Headers], ...]:
     return seen
 
 
-def apply() -> tuple[str, ...]:
-    """Put in the guards that are needed, for this whole process; returns the names of those in force."""
-    server: list[type[Http1Server]] = []
-    client: list[type[Http1Client]] = []
-    names: list[str] = []
-    if loses_trailers():
-        names.append("trailers")
-        server.append(_TrailersToClient)
-        client.append(_TrailersToServer)
-    if stalls_on_informational():
-        names.append("informational")
-        client.append(_Informational)
+def apply(
+    was_reset: Callable[[Connection], bool] = lambda _connection: False,
+    refused: Refused = lambda _line, _reason, _server: None,
+) -> tuple[str, ...]:
+    """Put in the guards that are needed, for this whole process; returns the names of those in force.
+
+    `was_reset` tells whether an upstream connection ended in a reset. `refused` is called with the first line of each
+    request that mitmproxy answers by itself, the reason, and the server that the connection leads to, if any.
+    """
+    needed = {name: guards for name, probe, *guards in _GUARDS if probe()}
+    server = [*(guard for guards in needed.values() for guard in guards if issubclass(guard, Http1Server)), Refusals]
+    client = [guard for guards in needed.values() for guard in guards if issubclass(guard, Http1Client)]
+    told = {"refused": staticmethod(refused), "was_reset": staticmethod(was_reset)}
     # HttpLayer makes its connections from these two names; the original classes stay as they are.
     for name, fixes, original in (("Http1Server", server, Http1Server), ("Http1Client", client, Http1Client)):
-        setattr(layers.http, name, type(name, tuple(fixes), {}) if fixes else original)
-    return tuple(names)
+        setattr(layers.http, name, type(name, tuple(fixes), told) if fixes else original)
+    return tuple(needed)
 
 
 def loses_trailers() -> bool:
@@ -86,21 +92,62 @@ def stalls_on_informational() -> bool:
     return 200 not in finals
 
 
+def ends_what_has_no_body() -> bool:
+    """True when this mitmproxy sends a last chunk after a 204."""
+    connection = Http1Server(_context())
+    response = Response.make(204, b"", {"Transfer-Encoding": "chunked"})
+    _run(connection, events.Start(), events.DataReceived(connection.conn, b"GET http://a/ HTTP/1.1\r\n\r\n"))
+    sent = _run(connection, ResponseHeaders(1, response), ResponseEndOfMessage(1))
+    return any(isinstance(command, commands.SendData) and command.data == _LAST_CHUNK for command in sent)
+
+
+def takes_a_cut_for_an_end() -> bool:
+    """True when this mitmproxy ends a body that nothing else delimits by the connection's end: it can't know better."""
+    connection, _ = _asked()
+    answer = events.DataReceived(connection.conn, b"HTTP/1.1 200 OK\r\n\r\nbody")
+    seen = _run(connection, answer, events.ConnectionClosed(connection.conn))
+    return any(isinstance(event, ResponseEndOfMessage) for event in _received(seen))
+
+
+def refuses_doubled_framing() -> bool:
+    """True when this mitmproxy refuses a response that says twice how long it is."""
+    raw = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n"
+    return not any(isinstance(event, ResponseHeaders) for event in _answers(raw))
+
+
+def refuses_raw_paths() -> bool:
+    """True when this mitmproxy refuses raw UTF-8 in the path of an absolute URL."""
+    connection = Http1Server(_context())
+    line = events.DataReceived(connection.conn, b"GET http://a/\xc3\xa9 HTTP/1.1\r\n\r\n")
+    return not any(isinstance(event, RequestHeaders) for event in _received(_run(connection, events.Start(), line)))
+
+
 def _answers(raw: bytes) -> Iterator[HttpEvent]:
     """What mitmproxy's original client layer makes of a server's bytes in answer to a GET."""
+    connection, _ = _asked()
+    yield from _received(_run(connection, events.DataReceived(connection.conn, raw)))
+
+
+def _asked() -> tuple[Http1Client, list[commands.Command]]:
+    connection = Http1Client(_context())
+    get = RequestHeaders(1, Request.make("GET", "http://probe/"), end_stream=True)
+    return connection, list(_run(connection, events.Start(), get, RequestEndOfMessage(1)))
+
+
+def _context() -> Context:
     context = Context(Client(peername=("", 0), sockname=("", 0), timestamp_start=0), Options())
+    context.client.state = ConnectionState.OPEN
     context.server = Server(address=("", 0))
     context.server.state = ConnectionState.OPEN
-    connection = Http1Client(context)
-    for event in (
-        events.Start(),
-        RequestHeaders(1, Request.make("GET", "http://probe/"), end_stream=True),
-        RequestEndOfMessage(1),
-        events.DataReceived(context.server, raw),
-    ):
-        for command in connection.handle_event(event):
-            if isinstance(command, ReceiveHttp):
-                yield command.event
+    return context
+
+
+def _run(connection: Http1Connection, *given: events.Event) -> list[commands.Command]:
+    return [command for event in given for command in connection.handle_event(event)]
+
+
+def _received(commands_: list[commands.Command]) -> Iterator[HttpEvent]:
+    return (command.event for command in commands_ if isinstance(command, ReceiveHttp))
 
 
 class _TrailerReader:
@@ -196,3 +243,14 @@ class _Informational(Http1Client):
             self._seen.append((response.status_code, response.headers.fields))
             if self.stream_id is not None and request.is_http11:
                 yield SendHttp(ResponseHeaders(self.stream_id, response), self.context.client)
+
+
+_GUARDS: tuple[tuple[Any, ...], ...] = (
+    ("trailers", loses_trailers, _TrailersToClient, _TrailersToServer),
+    ("informational", stalls_on_informational, _Informational),
+    ("no body", ends_what_has_no_body, NoBody),
+    ("resets", takes_a_cut_for_an_end, ResetBodies),
+    ("doubled framing", refuses_doubled_framing, DoubledFraming),
+    ("raw paths", refuses_raw_paths, RawPath),
+)
+"""Name, probe, and the classes that are mixed in, the outermost first."""

@@ -37,6 +37,10 @@ def parse_map(rules: Iterable[str]) -> dict[str, str]:
     for rule in rules:
         host, mark, url = rule.partition("=")
         host = host.strip().lower()
+        if mark and "://" in host:
+            scheme, _, name = host.partition("://")
+            fix = f"leave out {scheme}://, as in --map {name.partition('/')[0]}={url.strip()}"
+            raise UsageError("a --map rule begins with a host alone", where=rule, fix=fix)
         if not mark or not host or "/" in host:
             raise UsageError("a --map rule needs a host before its '='", where=rule, fix=_FIX)
         if host in hosts:

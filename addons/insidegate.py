@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from mitmproxy.connection import Server
 
 from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.flows import is_loopback
 from tapeproxy.addons.untaped import Untaped
+from tapeproxy.tapes.hosts import is_loopback
 
 if TYPE_CHECKING:
     from mitmproxy.tls import ClientHelloData

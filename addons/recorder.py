@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from tapeproxy.addons.endings import how_it_failed
 from tapeproxy.addons.exchange import TapedExchange
 from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.flows import declared_length, framing_of, is_loopback, url_of
+from tapeproxy.addons.flows import declared_length, framing_of, url_of
 from tapeproxy.addons.h1fixes import informational_of
 from tapeproxy.addons.sockets import Resets
 from tapeproxy.addons.tape import Tape
+from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.records import Headers, Request, Response, Side
 from tapeproxy.tapes.redaction import Redactor
@@ -133,7 +134,7 @@ class Recorder:
             alpn=(flow.client_conn.alpn or b"").decode("ascii") or None,
             headers=self._redactor.headers(live.headers),
             body=self._redactor.content(body),
-            lane=tag.lane if tag else None,
+            lane=self._redactor.text(tag.lane) if tag else None,
             n=tag.n if tag else None,
             reads=tag.reads if tag else None,
             inside=is_loopback(request.host) and self._is_inside(request.port),
@@ -148,7 +149,7 @@ class Recorder:
             t=self._tape.now(),
             of=of,
             status=response.status_code,
-            reason=response.data.reason,
+            reason=self._redactor.content(response.data.reason),
             http=response.http_version,
             headers=headers(response.headers.fields),
             framing=framing_of(flow.request, response),

@@ -1,11 +1,13 @@
-"""What passes through live without being taped, noted: WebSockets, tunnels of other protocols, refused handshakes."""
+"""What comes through without being taped, noted: WebSockets, tunnels of other protocols, refused handshakes, requests."""
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.tape import Tape
 from tapeproxy.tapes.records import Note
+from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
     from mitmproxy.connection import Connection, Server
@@ -13,17 +15,23 @@ if TYPE_CHECKING:
     from mitmproxy.tcp import TCPFlow
     from mitmproxy.tls import TlsData
 
+_TARGET = re.compile(
+    rb"(?P<method>\S{1,40}) +(?P<scheme>[A-Za-z]{1,10}://)?(?P<user>[^/\s]*@)?(?P<host>[^/\s]*)(?P<path>\S*)"
+)
+
 
 class Untaped:
-    """Addon: writes a note for each. `seen` counts (what, host) for a closing summary."""
+    """Addon: writes a note for each, redacted. `seen` counts (what, host) for a closing summary."""
 
-    def __init__(self, tape: Tape, failures: Failures) -> None:
+    def __init__(self, tape: Tape, redactor: Redactor, failures: Failures) -> None:
         self.seen: Counter[tuple[str, str]] = Counter()
         self._tape = tape
+        self._redactor = redactor
         self._failures = failures
 
     def note(self, what: str, host: str, port: int, text: str) -> None:
         """Put a note on the tape and count it."""
+        host, text = self._redactor.text(host), self._redactor.text(text)
         self.seen[what, host] += 1
         self._tape.add(Note(t=self._tape.now(), what=what, text=text, data={"host": host, "port": port}))
         self._tape.commit()
@@ -60,6 +68,30 @@ class Untaped:
             with self._failures:
                 text = "a client spoke HTTP/2 without negotiating it (gRPC does) and was disconnected"
                 self.note("h2-refused", flow.request.host, flow.request.port, text)
+
+    def refused(self, line: bytes, reason: str, server: tuple[str, int] | None) -> None:
+        """Note a request that mitmproxy answered by itself: `line` is its first, `server` where a tunnel leads."""
+        with self._failures:
+            method, host, port, url = _target(line, server)
+            shown = self._redactor.url(url).decode("utf-8", "backslashreplace")
+            # What follows a colon quotes the request, credentials and all.
+            text = f"{method} {shown} was refused before it could be taped: {reason.partition(':')[0]}"
+            self.note("refused-by-proxy", host, port, text)
+
+
+def _target(line: bytes, server: tuple[str, int] | None) -> tuple[str, str, int, bytes]:
+    """Method, host, port (0: not said) and URL of a request line, as far as it can be read; no user, no password."""
+    found = _TARGET.match(line)
+    if found is None:
+        return "a request", *(server or ("", 0)), b"(unreadable)"
+    method, path = found["method"].decode("ascii", "replace"), found["path"][:200]
+    if not found["host"]:
+        return method, *(server or ("", 0)), path
+    name, _, port = found["host"][:260].rpartition(b":")
+    if not name or not port.isdigit():
+        name, port = found["host"][:260], b"0"
+    host = name.decode("utf-8", "backslashreplace")
+    return method, host, int(port[:5]), (found["scheme"] or b"").lower() + found["host"][:260] + path
 
 
 def _address(server: "Server") -> tuple[str, int]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlsplit
 
 from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.flows import host_bytes, is_loopback
+from tapeproxy.addons.flows import host_bytes
 from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.hosts import is_loopback
 
 if TYPE_CHECKING:
     from mitmproxy.http import HTTPFlow

@@ -1,16 +1,22 @@
-"""Which tape is meant, and what a new one is called; knows the folder `.tapes` and its names, not what is in a tape."""
+"""Which tape is meant, and what a new one is called; knows the folder `.tapes`, names, and of a tape only its head.
 
+A tape's place in the order is when it was begun: its name says so in UTC, else its head does, and a file that has
+neither counts by when it was last written.
+"""
+
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
-from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.errors import TapeproxyError, UsageError
 
 FOLDER = Path(".tapes")
 SUFFIX = ".tape.jsonl.gz"
 
-_STAMP = re.compile(r"\d{8}-\d{6}(?=-)")
+_STAMP = "%Y%m%dT%H%M%SZ"
+_STAMPED = re.compile(r"\d{8}T\d{6}Z(?=-)")
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
 _LONGEST_SLUG = 40
 # Programs that run the program that is meant, and words that stand between the two.
@@ -42,7 +48,7 @@ def choose_tape(name: str | None) -> Path:
 
 
 def list_tapes() -> list[Path]:
-    """The files in `.tapes` that are called like tapes, the newest last."""
+    """The files in `.tapes` that are called like tapes, the one that was begun last at the end."""
     try:
         found = [path for path in FOLDER.iterdir() if path.name.endswith(".jsonl.gz") and path.is_file()]
     except OSError:
@@ -51,8 +57,11 @@ def list_tapes() -> list[Path]:
 
 
 def default_path(argv: Sequence[str], now: datetime) -> Path:
-    """A name for a new tape of the command `argv`, begun at `now`: `.tapes/20260102-030405-agent.tape.jsonl.gz`."""
-    stem = f"{now:%Y%m%d-%H%M%S}-{slug(argv)}"
+    """A name for a new tape of the command `argv`, begun at `now`: `.tapes/20260102T030405Z-agent.tape.jsonl.gz`.
+
+    `now` knows its time zone.
+    """
+    stem = f"{now.astimezone(UTC):{_STAMP}}-{slug(argv)}"
     names = (f"{stem}{number}{SUFFIX}" for number in _numbers())
     return next(path for name in names if not (path := FOLDER / name).exists())
 
@@ -92,12 +101,33 @@ def _numbers() -> Iterator[str]:
         number += 1
 
 
-def _age(path: Path) -> tuple[str, int, str]:
-    """When a tape was begun: by its name, as `default_path` gives it, else when it was last written."""
+def begun(path: Path) -> datetime:
+    """When a tape was begun, in UTC and whole seconds: by its name, its head, or else when it was last written."""
+    if named := _STAMPED.match(path.name):
+        with contextlib.suppress(ValueError):  # digits that are no date
+            return datetime.strptime(named[0], _STAMP).replace(tzinfo=UTC)
+    return _by_head(path) or datetime.fromtimestamp(_written(path), UTC).replace(microsecond=0)
+
+
+def _by_head(path: Path) -> datetime | None:
+    from tapeproxy.proxy.tapefile import read_entries
+    from tapeproxy.tapes.records import Head
+
     try:
-        written = path.stat().st_mtime_ns
-    except OSError:
-        written = 0
-    named = _STAMP.match(path.name)
-    stamp = named[0] if named else f"{datetime.fromtimestamp(written / 1e9):%Y%m%d-%H%M%S}"
-    return stamp, written, path.name
+        head = next(read_entries(path)).record
+        stamp = datetime.fromisoformat(head.started_at) if isinstance(head, Head) else None
+        # Year 1 or 9999 of another zone may be none of UTC's.
+        return None if stamp is None else stamp.astimezone(UTC).replace(microsecond=0)
+    except (TapeproxyError, ValueError, OverflowError):
+        return None
+
+
+def _age(path: Path) -> tuple[datetime, float, str]:
+    return begun(path), _written(path), path.name
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # deleted meanwhile
+        return 0.0

@@ -56,6 +56,7 @@ def tape_document(path: str, tape: Tape, ending: Ending) -> Json:
             "failed": totals.failed,
             "tokens_in": totals.tokens_in,
             "tokens_out": totals.tokens_out,
+            "uncounted": totals.uncounted,
             "size": totals.size,
         },
         "notes": [{"at_ns": note.t, "what": note.what, "text": note.text, "data": note.data} for note in tape.notes],

@@ -3,17 +3,18 @@
 import json
 import shlex
 import sys
-import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from tapeproxy.cli.choose import FOLDER, list_tapes
+from tapeproxy.cli.choose import FOLDER, begun, list_tapes
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import Cell, Column, count, echo, moment, printable, screen_of, size, table
 from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError
 
+_DAY = 86400
 _COLUMNS = (
     Column("name", least=16, cut="start"),
     Column("when", rank=2),
@@ -26,7 +27,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A tape in the list. `outcome` is in words; `damage` says what is wrong, and then the rest is what came before."""
+    """A tape in the list.
+
+    `outcome` is in words; `damage` says what is wrong, and then the rest is what came before.
+    """
 
     path: Path
     started_at: str
@@ -43,7 +47,9 @@ class Listed:
 def command(as_json: bool) -> None:
     """List the tapes in .tapes.
 
-    The newest comes last. Files there that are no tapes are left out.
+    The one that was begun last is at the end. Files there that are no tapes are left out. The outcome is how the
+    agent ended; timeout and Ctrl-C where that ended it; recording while its recorder runs, interrupted when that
+    was killed; damaged.
 
     --json prints: tapes, a list of name, path, started_at, argv, exchanges, size (bytes), outcome, sealed and damage
     (null, or what is wrong with it).
@@ -60,13 +66,14 @@ def command(as_json: bool) -> None:
 
 def look(path: Path) -> Listed | None:
     """Read through one file; None when it does not begin as a tape does."""
-    from tapeproxy.proxy.tapefile import read_entries
+    from tapeproxy.proxy.tapefile import is_being_written, read_entries
     from tapeproxy.tapes.outcomes import outcome
     from tapeproxy.tapes.records import Exit, Head, Request, Seal
 
     head = exit = seal = damage = None
     exchanges = 0
     length = _length(path)
+    recording = is_being_written(path)
     try:
         for entry in read_entries(path):
             match entry.record:
@@ -90,7 +97,7 @@ def look(path: Path) -> Listed | None:
         argv=head.argv,
         exchanges=exchanges,
         size=length,
-        outcome="damaged" if damage else outcome(seal, exit),
+        outcome="damaged" if damage else "recording" if recording and seal is None else outcome(seal, exit),
         sealed=seal is not None and not damage,
         damage=damage,
     )
@@ -129,18 +136,20 @@ def _cells(listed: Listed) -> list[Cell]:
 def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) -> None:
     """Delete old tapes from .tapes.
 
-    Without options all but the newest 20 go. --older-than alone goes by age only; given both options, only what
-    both allow is deleted. Files that are no tapes are never touched, nor what a link points to, nor what is in
-    folders.
+    Without options all but the newest 20 go. --older-than alone goes by age only, counted from when a tape was begun;
+    given both options, only what both allow is deleted. Files that are no tapes are never touched, nor a tape
+    that is being recorded, what a link points to, or what is in folders.
     """
+    from tapeproxy.proxy.tapefile import is_being_written
+
     # Age alone decides where it is all that was asked for.
     newest = keep if keep is not None else 20 if older_than is None else 0
     tapes = list_tapes()
     old = tapes[: max(0, len(tapes) - newest)]
     if older_than is not None:
-        limit = time.time() - older_than * 86400
-        old = [path for path in old if _written(path) < limit]
-    doomed = [path for path in old if not path.is_symlink() and _is_tape(path)]
+        now = datetime.now(UTC)
+        old = [path for path in old if (now - begun(path)).total_seconds() > older_than * _DAY]
+    doomed = [path for path in old if not path.is_symlink() and _is_tape(path) and not is_being_written(path)]
     if not doomed:
         click.echo("nothing to delete")
         return
@@ -181,10 +190,3 @@ def _length(path: Path) -> int:
         return path.stat().st_size
     except OSError:  # deleted meanwhile
         return 0
-
-
-def _written(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 import tapeproxy
-from tapeproxy.tapes.errors import TapeproxyError
+from tapeproxy.tapes.errors import TapeproxyError, UsageError
 
 
 class _Lazy(NamedTuple):
@@ -57,14 +57,25 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            # The usual slip: the agent's command without `record --` before it.
-            if args and not args[0].startswith("-") and "/" not in args[0]:
-                hint = f"{error.format_message()}\nTo record it, run: tapeproxy record -- {' '.join(args)}"
-                raise click.UsageError(hint, ctx) from None
-            raise
+        if args and not ctx.resilient_parsing and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise _unknown(args)
+        return super().resolve_command(ctx, args)
+
+
+def _unknown(args: list[str]) -> UsageError:
+    """There is no such command: say which one may be meant, or how to record it if it is a program."""
+    import difflib
+    import shlex
+
+    from tapeproxy.cli.agentcommand import looks_like_a_command
+
+    is_program = looks_like_a_command(args[0])
+    # A program's own name is seldom a slip of one of ours.
+    near = difflib.get_close_matches(args[0], COMMANDS, n=1, cutoff=0.75 if is_program else 0.6)
+    hints = [f"did you mean: tapeproxy {name}" for name in near]
+    if is_program:
+        hints.append(f"to record it: tapeproxy record -- {shlex.join(args)}")
+    return UsageError(f"there is no command {args[0]!r}", fix="\n  ".join(hints) or "see: tapeproxy --help")
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -89,21 +100,32 @@ def main(args: list[str] | None = None) -> Any:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = cli.main(args=args, standalone_mode=False)
+        code = cli.main(args=args, prog_name="tapeproxy", standalone_mode=False)
     except TapeproxyError as error:
         click.echo(f"tapeproxy: {error}", err=True)
         code = error.exit_code
     except click.exceptions.Abort:
         click.echo("tapeproxy: stopped", err=True)
         code = 130
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         code = error.exit_code
+    except click.ClickException as error:
+        click.echo(f"tapeproxy: {_in_our_words(error)}", err=True)
+        code = UsageError.exit_code
     except BrokenPipeError:
         # The reader of our output has left, as `head` does; Python would complain again while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _in_our_words(error: click.ClickException) -> UsageError:
+    """What click has to say, as one of our errors."""
+    message = error.format_message().rstrip(".")
+    message = message[:1].lower() + message[1:]
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    return UsageError(message, fix=f"see: {ctx.command_path} --help" if ctx is not None else "")
 
 
 if __name__ == "__main__":

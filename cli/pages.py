@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tapeproxy.cli.redactions import mark
 from tapeproxy.cli.rendering import Cell, Column, Screen, block, clip, count, duration, moment, printable, size, table
 from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.codings import decode
@@ -16,11 +17,16 @@ from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape
 from tapeproxy.tapes.indenting import indent_json
 from tapeproxy.tapes.outcomes import outcome
+from tapeproxy.tapes.parameters import read_parameters
 from tapeproxy.tapes.records import Headers, Response
 from tapeproxy.tapes.summary import Row, Totals, summarise, total
 
 _HEX_BYTES = 256
 _CHUNKS_FIRST, _CHUNKS_LAST = 16, 4
+_PARAMETER = 200
+"""Characters of a parameter's value: a schema may be long, and --json has it whole."""
+_FACTS = frozenset({"process"})
+"""Notes that are no news to whoever reads a tape: that the agent's own processes ran."""
 
 _COLUMNS = (
     Column("#", right=True),
@@ -38,11 +44,11 @@ _COLUMNS = (
 )
 
 
-def tape_page(path: str, tape: Tape, ending: Ending, screen: Screen) -> Iterator[str]:
-    """The lines of `show TAPE`."""
+def tape_page(path: str, tape: Tape, ending: Ending, screen: Screen, *, recording: bool = False) -> Iterator[str]:
+    """The lines of `show TAPE`. `recording`: its recorder still runs."""
     rows = [summarise(exchange) for exchange in tape.exchanges]
     yield screen.paint(printable(shlex.join(tape.head.argv) or "(no command)"), bold=True)
-    ended = outcome(tape.seal, tape.exit)
+    ended = "recording" if recording else outcome(tape.seal, tape.exit)
     facts = [moment(tape.head.started_at), *([duration(tape.duration)] if tape.duration else []), ended]
     facts.append(_seal_words(ending))
     yield printable(", ".join(filter(None, facts)))
@@ -52,9 +58,11 @@ def tape_page(path: str, tape: Tape, ending: Ending, screen: Screen) -> Iterator
         yield from table(_COLUMNS, [_cells(row) for row in rows], screen)
         yield ""
     yield _totals_line(total(tape, rows))
-    for note in tape.notes:
+    for note in (note for note in tape.notes if note.what not in _FACTS):
         yield screen.paint(f"note: {printable(note.text or note.what)}", "yellow")
-    if not ending.sealed:
+    if recording:
+        yield screen.paint("the tape is still being recorded", "yellow")
+    elif not ending.sealed:
         yield screen.paint("the tape has no seal: it stops where its recorder stopped, or was cut", "yellow")
 
 
@@ -87,7 +95,10 @@ def _totals_line(totals: Totals) -> str:
     if totals.calls:
         facts.append(count(totals.calls, "LLM call"))
     if totals.tokens_in is not None or totals.tokens_out is not None:
-        facts.append(f"{totals.tokens_in or 0} tokens in, {totals.tokens_out or 0} out")
+        silent = f" ({count(totals.uncounted, 'call')} did not say)" if totals.uncounted else ""
+        facts.append(f"{totals.tokens_in or 0} tokens in, {totals.tokens_out or 0} out{silent}")
+    elif totals.calls:
+        facts.append("which did not say their tokens" if totals.calls > 1 else "which did not say its tokens")
     if totals.failed:
         facts.append(f"{totals.failed} failed")
     return ", ".join((*facts, f"{size(totals.size)} received"))
@@ -98,7 +109,7 @@ def exchange_page(exchange: Exchange, of: int, screen: Screen) -> Iterator[str]:
     request, response = exchange.request, exchange.response
     call = read_call(exchange)
     line = f"{request.method.decode('latin-1')} {request.url.decode('latin-1')}"
-    yield f"{screen.paint(printable(line), bold=True)}  {printable(request.http)}"
+    yield f"{screen.paint(_safe(line), bold=True)}  {printable(request.http)}"
     facts = [f"exchange {exchange.number} of {of}", f"{duration(request.t)} after the start"]
     facts += [f"lane {request.lane}"] if request.lane else []
     facts += ["inside: served by the run itself"] if request.inside else []
@@ -108,6 +119,7 @@ def exchange_page(exchange: Exchange, of: int, screen: Screen) -> Iterator[str]:
     if call is not None:
         yield from _conversation(call, screen)
         yield ""
+        yield from _parameter_lines(exchange, call, screen)
     else:
         yield from _body_lines("request", exchange.request_body, request.headers, screen)
     if response is not None:
@@ -134,7 +146,27 @@ def _response_lines(exchange: Exchange, response: Response, call: Call | None, s
 
 def _header_lines(headers: Headers) -> Iterator[str]:
     for name, value in headers:
-        yield f"  {printable(name.decode('latin-1'))}: {printable(value.decode('latin-1'))}"
+        yield f"  {printable(name.decode('latin-1'))}: {_safe(value.decode('latin-1'))}"
+
+
+def _safe(text: str) -> str:
+    """Text of a tape on one line, with redacted values marked."""
+    return printable(mark(text))
+
+
+def _safe_block(text: str, indent: str) -> str:
+    return block(mark(text), indent)
+
+
+def _parameter_lines(exchange: Exchange, call: Call, screen: Screen) -> Iterator[str]:
+    """What was asked for beside the conversation, and a blank line; nothing if there was nothing."""
+    parameters = read_parameters(exchange, call)
+    if not parameters:
+        return
+    yield screen.paint("parameters", bold=True)
+    for name, text in parameters:
+        yield f"  {printable(name)}: {clip(_safe(text), _PARAMETER)}"
+    yield ""
 
 
 def _conversation(call: Call, screen: Screen) -> Iterator[str]:
@@ -153,7 +185,7 @@ def _answer(call: Call, screen: Screen) -> Iterator[str]:
     if call.answer is not None:
         yield from _message_lines(call.answer, screen)
     if call.error:
-        yield screen.paint(f"  error: {printable(call.error)}", "red")
+        yield screen.paint(f"  error: {_safe(call.error)}", "red")
 
 
 def _message_lines(message: Message, screen: Screen) -> Iterator[str]:
@@ -166,15 +198,15 @@ def _part_text(part: Part) -> str:
     indent = "    "
     match part:
         case Text():
-            return block(f"refusal: {part.text}" if part.refusal else part.text, indent)
+            return _safe_block(f"refusal: {part.text}" if part.refusal else part.text, indent)
         case Thought():
-            return block(f"(thought) {part.text}" if part.text else "(thought, hidden)", indent)
+            return _safe_block(f"(thought) {part.text}" if part.text else "(thought, hidden)", indent)
         case ToolCall():
-            return block(f"-> {part.name}({part.arguments}){_tag(part.id)}", indent)
+            return _safe_block(f"-> {part.name}({part.arguments}){_tag(part.id)}", indent)
         case ToolResult():
-            return block(f"<- {'error: ' if part.error else ''}{part.text}{_tag(part.id)}", indent)
+            return _safe_block(f"<- {'error: ' if part.error else ''}{part.text}{_tag(part.id)}", indent)
         case Media():
-            return block(f"[{f'{part.kind} {part.detail}'.strip()}]", indent)
+            return _safe_block(f"[{f'{part.kind} {part.detail}'.strip()}]", indent)
 
 
 def _tag(call_id: str | None) -> str:
@@ -191,7 +223,7 @@ def _body_lines(whose: str, body: bytes, headers: Headers, screen: Screen) -> It
     yield screen.paint(f"{whose} body", bold=True) + f" ({printable(', '.join(facts))})"
     text = _text(decoded.data)
     if text is not None:
-        yield block(indent_json(text) or text, "  ")
+        yield _safe_block(indent_json(text) or text, "  ")
     else:
         yield from _hex_lines(decoded.data)
     yield ""
@@ -243,7 +275,7 @@ def _chunk_line(start: int, chunk: Chunk, screen: Screen) -> str:
     when = "?" if chunk.t is None else f"+{duration(max(0, chunk.t - start))}"
     head = f"  {when:>9}  {size(len(chunk.data)):>7}  "
     text = _text(chunk.data[:120])
-    shown = chunk.data[:24].hex(" ") if text is None else printable(text)
+    shown = chunk.data[:24].hex(" ") if text is None else _safe(text)
     return head + clip(shown, max(20, (screen.width or 100) - len(head)))
 
 

@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -11,17 +10,8 @@ import click
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.choose import default_path
 from tapeproxy.cli.helpflags import HELP
-from tapeproxy.cli.rendering import duration, printable, size
+from tapeproxy.cli.recorded import closing_lines, warnings
 from tapeproxy.tapes.errors import UsageError
-
-UNTAPED = {
-    "websocket-untaped": "WebSocket frames to {host} passed through untaped ({n}); a replay can't serve them",
-    "tunnel-untaped": "a tunnel to {host} was not HTTP and passed through untaped ({n}); a replay can't serve it",
-    "client-refused-ca": (
-        "a client refused our certificate for {host} ({n}): it reads none of SSL_CERT_FILE, REQUESTS_CA_BUNDLE, "
-        "CURL_CA_BUNDLE, NODE_EXTRA_CA_CERTS; give it the certificate of `tapeproxy ca`"
-    ),
-}
 
 
 @click.command(cls=AgentCommand, context_settings=HELP)
@@ -32,8 +22,10 @@ UNTAPED = {
 @click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM).")
 @click.option("--client-cert", type=click.Path(path_type=Path), help="A client certificate with its key (PEM).")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
+@click.option(
+    "--no-shim", is_flag=True, help="Tape the wire alone: leave the agent's clock and randomness as they are."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -44,8 +36,8 @@ def command(
     upstream_ca: Path | None,
     client_cert: Path | None,
     timeout: float | None,
+    no_shim: bool,
     quiet: bool,
-    words: tuple[str, ...],
 ) -> int:
     """Run an agent and tape every HTTP exchange it makes.
 
@@ -60,13 +52,11 @@ def command(
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.proxy.recording import RecordSettings, record
 
-    if words:
-        raise UsageError(f"unexpected word {words[0]!r}", fix="put the agent's command after --")
     argv = agent_argv(ctx)
     if not argv:
         raise UsageError("there is no command to record", fix="put it after --: tapeproxy record -- python agent.py")
     settings = RecordSettings(
-        tape=output or default_path(argv, datetime.now()),
+        tape=output or default_path(argv, datetime.now(UTC)),
         argv=argv,
         environment=dict(os.environ),
         cwd=str(Path.cwd()),
@@ -76,29 +66,12 @@ def command(
         upstream_ca=upstream_ca,
         client_certs=client_cert,
         timeout=timeout,
+        shim=not no_shim,
     )
     result = asyncio.run(record(settings))
-    tell_untaped(result.untaped)
-    if result.failure is not None:
-        click.echo(f"tapeproxy: the tape is not whole: {printable(result.failure)}", err=True)
-    elif not quiet:
-        n = result.exchanges
-        click.echo(
-            f"tapeproxy: taped {n} exchange{'' if n == 1 else 's'} in {duration(result.duration_ns)} "
-            f"({size(result.size)}): {result.path}",
-            err=True,
-        )
-        if n == 0:
-            click.echo("tapeproxy: nothing was taped: does the agent honour HTTPS_PROXY? See docs/LIMITS.md", err=True)
+    for line in (*warnings(result), *(() if quiet or result.failure is not None else closing_lines(result, argv))):
+        click.echo(f"tapeproxy: {line}", err=True)
     assert result.outcome is not None
     if result.outcome.stopped_by == "timeout":
         return 124
     return result.outcome.exit_code or (5 if result.failure is not None else 0)
-
-
-def tell_untaped(untaped: Mapping[tuple[str, str], int]) -> None:
-    """Say what passed by without being taped."""
-    for (what, host), times in untaped.items():
-        n = "once" if times == 1 else f"{times} times"
-        template = UNTAPED.get(what, what + " {host} ({n})")
-        click.echo("tapeproxy: warning: " + template.format(host=printable(host), n=n), err=True)

@@ -10,22 +10,54 @@ _INTRODUCTION = """# Command line
 
 Made by `python -m tapeproxy.cli.reference` from the commands themselves; a test holds it against them.
 
+## Words
+
+| word | meaning |
+|---|---|
+| tape | the file that holds one run of an agent: what it was run as, and all it heard over HTTP |
+| exchange | one HTTP request with its answer, chunk by chunk, and how it ended; they count from 1 |
+| lane | one thread, task or process of the agent; requests are matched lane by lane |
+| drift | a difference that did not keep the replay from going on, such as another answer of a server of the run |
+| violation | something the replayed agent did that is not on the tape; it is never let through |
+| seal | the last record of a tape, with the hashes of all before it; a tape without one was *interrupted* |
+
 ## Exit codes
 
 | code | meaning |
 |---|---|
 | 0 | all is well |
 | the agent's own | `record` and `replay` exit with the code of the agent; 128 + N when signal N ended it |
-| 2 | wrong usage, or something that cannot be done: the message says what |
+| 2 | wrong usage, or something that cannot be done (no such tape, a tape that exists): the message says what |
 | 3 | `replay`: a violation; the run asked for something that is not on the tape, whatever the agent made of it |
-| 4 | `replay`: a drift; a server of the run answered another way (`--on-drift report` keeps the agent's code) |
-| 5 | a tape that is damaged, edited, interrupted or of a newer format; or `record` could not write it whole |
+| 4 | `replay`: a drift (`--on-drift report` keeps the agent's code), or `--require-all` and an exchange left over |
+| 5 | a tape that is damaged, edited, interrupted or of a newer format; or `record` could not write it, or not whole |
 | 124 | the run was stopped by `--timeout` |
 | 126, 127 | the agent's command cannot be executed, or does not exist |
 | 130 | stopped by Ctrl-C where there was no agent |
 
-These meanings are never reused. Where an agent's own code is one of ours, the last line on the terminal tells them
-apart.
+These meanings are never reused. Where several fit, the order is 3, 4, 124, the agent's own. Where an agent's own code
+is one of ours, the last lines on the terminal tell them apart.
+
+## The report of a replay
+
+`replay --report FILE` writes one JSON object. More fields may come; none goes or changes its meaning.
+
+| field | meaning |
+|---|---|
+| `exit_code` | what `replay` exits with |
+| `agent_exit_code` | the agent's own, 128 + N when signal N ended it |
+| `stopped_by` | `timeout`, `violations` or `user` when the run was ended; else null |
+| `exchanges` | how many are on the tape |
+| `served` | how many answers were given from it |
+| `live` | requests that went to servers of the run itself |
+| `taped_ns`, `took_ns` | how long the run took when it was recorded, and now, in nanoseconds |
+| `violations` | a list of `kind` (a short stable word), `request`, `what` (a sentence), and often `nearest` |
+| `nearest` | `exchange` (its number), `request`, `score` (0 to 1), `used` (it was given already), `differences` |
+| `differences` | a list of `where`, `taped`, `asked` (excerpts; null: it is not there) |
+| `drifts` | a list of `request`, `what`, `differences` |
+| `unused` | the numbers of the exchanges that were not asked for |
+| `refused_certificate` | host and reason, for clients that did not take our certificate |
+| `notes` | what else was noticed, as sentences |
 
 ## Environment
 

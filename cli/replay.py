@@ -1,7 +1,9 @@
 """`tapeproxy replay`: parse, run, and say how it went."""
 
 import asyncio
+import dataclasses
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,12 +12,13 @@ import click
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
-from tapeproxy.cli.rendering import duration, printable
+from tapeproxy.cli.rendering import printable, screen_of
+from tapeproxy.cli.replayed import listing, silence, summary, warnings
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.guard import GuardChoice
-    from tapeproxy.proxy.replaying import Replayed, Replaying
+    from tapeproxy.proxy.replaying import Replayed, Replaying, ReplaySettings
     from tapeproxy.tapes.violations import Drift, Violation
 
 _SHOWN = 3
@@ -60,8 +63,16 @@ class Pace(click.ParamType[float | None]):
     type=click.Choice(["fail", "report"]),
     default="fail",
     show_default=True,
-    help="What a server of the run that answers another way does to the exit code.",
+    help="What a difference does to the exit code that did not keep the run from going on.",
 )
+@click.option(
+    "--match",
+    type=click.Choice(["lane", "any"]),
+    default="lane",
+    show_default=True,
+    help="Whose answers a thread or task may have: its own, or any.",
+)
+@click.option("--no-shim", is_flag=True, help="Leave clock, randomness and lanes of the agent alone.")
 @click.option(
     "--guard",
     type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
@@ -70,6 +81,7 @@ class Pace(click.ParamType[float | None]):
     help="What keeps the agent from the network; auto takes the strongest that this machine grants.",
 )
 @click.option("--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape.")
+@click.option("--require-all", is_flag=True, help="Exit 4 when an exchange on the tape was not asked for, and list it.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a JSON report.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but violations and warnings.")
 @click.pass_context
@@ -81,8 +93,11 @@ def command(
     timeout: float | None,
     max_violations: int,
     on_drift: Literal["fail", "report"],
+    match: Literal["lane", "any"],
+    no_shim: bool,
     guard: "GuardChoice",
     allow: tuple[str, ...],
+    require_all: bool,
     report: Path | None,
     quiet: bool,
 ) -> int:
@@ -96,15 +111,18 @@ def command(
     The tape server has no way upstream, and on Linux the run is kept from the network altogether (--guard). A request
     that is not on the tape is a violation: it is answered with status 470, explained on the terminal, and makes the
     exit code 3 whatever the agent does about it. Otherwise the exit code is the agent's; 4 when a server of the run
-    answered another way than on the tape; 124 after --timeout.
+    answered another way than on the tape, or with --require-all when an exchange was left over; 124 after --timeout.
     """
     from tapeproxy.proxy.guard import HostPort, describe, establish
-    from tapeproxy.proxy.replaying import ReplaySettings, replay
+    from tapeproxy.proxy.replaying import DRIFT, VIOLATION, ReplaySettings, replay
 
+    path = choose_tape(tape)
+    if tape is None and not quiet:
+        click.echo(f"tapeproxy: replaying the last tape, {printable(str(path))}", err=True)
     # Before there is an event loop or a second thread: this may move the process into a network namespace, for good.
     plan = establish(guard, [HostPort.parse(place) for place in allow], reachable=port != 0)
     settings = ReplaySettings(
-        tape=choose_tape(tape),
+        tape=path,
         environment=dict(os.environ),
         argv=agent_argv(ctx),
         speed=pace,
@@ -113,25 +131,37 @@ def command(
         max_violations=max_violations,
         on_drift=on_drift,
         guard=plan,
+        match=match,
+        shim=not no_shim,
     )
-    if plan.reason or not quiet:
-        click.echo(f"tapeproxy: {printable(describe(plan))}", err=True)
-    teller = Teller()
+    # Said once the tape is open: an error about the tape comes alone.
+    teller = Teller(describe(plan) if plan.reason or not quiet else "")
     result = asyncio.run(replay(settings, teller.notice, teller.begin))
-    summarise(result, settings.tape, quiet=quiet)
+    missed = require_all and bool(result.unused)
+    if missed and result.exit_code != VIOLATION:
+        result = dataclasses.replace(result, exit_code=DRIFT)
+    tell(result, settings, teller, quiet=quiet, listed=missed)
     if report is not None:
         write_report(report, result)
     return result.exit_code
 
 
 class Teller:
-    """Prints violations and drifts as they happen, the first ones whole."""
+    """Prints violations and drifts as they happen, the first ones whole.
 
-    def __init__(self) -> None:
+    `guard`: what to say of the guard in force. `taped_in`: the folder of the recording, known after `begin`.
+    """
+
+    def __init__(self, guard: str = "") -> None:
+        self.taped_in = ""
+        self._guard = guard
         self._told = 0
 
     def begin(self, replaying: "Replaying") -> None:
-        """Warn about what is wrong with the tape itself."""
+        """Say what guards the run and what is wrong with the tape itself."""
+        self.taped_in = replaying.tape.head.cwd
+        if self._guard:
+            click.echo(f"tapeproxy: {printable(self._guard)}", err=True)
         if not replaying.ending.sealed:
             click.echo("tapeproxy: warning: the tape was interrupted; it is replayed as far as it goes", err=True)
 
@@ -140,33 +170,22 @@ class Teller:
         from tapeproxy.tapes.violations import Violation
 
         self._told += 1
-        word = click.style("violation", fg="red", bold=True) if isinstance(found, Violation) else "drift"
+        screen = screen_of(sys.stderr)
+        word = screen.paint("violation", "red", bold=True) if isinstance(found, Violation) else "drift"
         text = found.to_text() if self._told <= _SHOWN else f"{found.what}: {found.request}"
         click.echo(f"tapeproxy: {word}: " + "\n".join(printable(line) for line in text.split("\n")), err=True)
 
 
-def summarise(result: "Replayed", tape: Path, *, quiet: bool) -> None:
-    """One line on how the replay went, and warnings."""
-    for host, reason in result.refusals.items():
-        click.echo(
-            f"tapeproxy: warning: a client refused our certificate for {printable(host)} ({printable(reason)}), "
-            "so its requests never came; see docs/LIMITS.md",
-            err=True,
-        )
-    outcome = result.outcome
-    if outcome is not None and outcome.stopped_by == "violations":
-        click.echo(f"tapeproxy: stopped the run after {len(result.violations)} violations", err=True)
-    if outcome is not None and outcome.stopped_by == "timeout":
-        click.echo(f"tapeproxy: stopped the run after {duration(result.took_ns)} (--timeout)", err=True)
-    if quiet:
-        return
-    counts = [f"{result.served} of {result.exchanges} exchanges served"]
-    counts += [f"{result.live} inside the run"] if result.live else []
-    counts.append(_count(len(result.violations), "violation"))
-    counts += [_count(len(result.drifts), "drift")] if result.drifts else []
-    counts += [f"{len(result.unused)} unused"] if result.unused else []
-    times = f"{duration(result.took_ns)}, recorded in {duration(result.taped_ns)}"
-    click.echo(f"tapeproxy: replayed {tape.name}: {', '.join(counts)}; {times}", err=True)
+def tell(result: "Replayed", settings: "ReplaySettings", teller: Teller, *, quiet: bool, listed: bool = False) -> None:
+    """Say how the replay went; `listed`: with the exchanges that were not asked for."""
+    screen = screen_of(sys.stderr)
+    lines = [*warnings(result)]
+    lines += [] if quiet else [summary(result, settings.tape)]
+    lines += ["\n".join(listing(result.unused, screen))] if listed else []
+    if said := silence(result, teller.taped_in, str(Path.cwd()), screen):
+        lines.append(said)
+    for line in lines:
+        click.echo(f"tapeproxy: {line}", err=True)
 
 
 def write_report(path: Path, result: "Replayed") -> None:
@@ -179,7 +198,3 @@ def write_report(path: Path, result: "Replayed") -> None:
         raise UsageError(
             f"the report cannot be written: {(error.strerror or str(error)).lower()}", where=str(path)
         ) from None
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

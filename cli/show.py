@@ -1,5 +1,6 @@
 """`tapeproxy show`: what is on a tape, or one exchange of it whole."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,8 @@ def command(tape: str | None, number: str | None, as_json: bool, raw: bool) -> N
     count the whole prompt, cached parts included. Control characters in what is shown are escaped.
 
     --json prints, for a tape: tape (its path), format, by, started_at, argv, cwd, sealed, canonical, outcome,
-    exit_code, signal, duration_ns, exchanges, totals (exchanges, calls, failed, tokens_in, tokens_out, size) and notes
+    exit_code, signal, duration_ns, exchanges, totals (exchanges, calls, failed, tokens_in,
+    tokens_out, uncounted, size) and notes
     (at_ns, what, text, data). Each of the exchanges has number, lane, method, scheme, host, path, query, status, how
     (complete, client-gone, upstream-cut, reset, connect-error; null: the tape stops before its end), dialect, model,
     tokens_in, tokens_out, chunks, size, first_byte_ns, total_ns and error.
@@ -53,7 +55,7 @@ def command(tape: str | None, number: str | None, as_json: bool, raw: bool) -> N
         raise UsageError("--raw writes the body of one exchange, and none is named", fix="tapeproxy show TAPE N --raw")
     loaded, ending = load(path)
     if wanted is None:
-        _show_tape(str(path), loaded, ending, as_json=as_json)
+        _show_tape(path, loaded, ending, as_json=as_json)
         return
     exchange = _pick(path, loaded, wanted)
     if raw:
@@ -67,6 +69,9 @@ def _arguments(tape: str | None, number: str | None) -> tuple[Path, int | None]:
     if number is None and tape is not None and tape.isdecimal() and not Path(tape).exists():
         tape, number = None, tape
     if number is not None and not (number.isascii() and number.isdecimal()):
+        if tape is not None and tape.isdecimal() and choose_tape(number).is_file():
+            fix = f"put the tape first: tapeproxy show {shlex.quote(number)} {tape}"
+            raise UsageError(f"{number!r} is a tape, and the number of an exchange comes after it", fix=fix)
         raise UsageError(
             f"{number!r} is not the number of an exchange", fix="they count from 1; `show TAPE` lists them"
         )
@@ -80,15 +85,17 @@ def _pick(path: Path, tape: "Tape", number: int) -> "Exchange":
     raise UsageError(f"there is no exchange {number} on the tape: {there}", where=str(path))
 
 
-def _show_tape(path: str, tape: "Tape", ending: "Ending", *, as_json: bool) -> None:
+def _show_tape(path: Path, tape: "Tape", ending: "Ending", *, as_json: bool) -> None:
     if as_json:
         from tapeproxy.cli.documents import dump, tape_document
 
-        click.echo(dump(tape_document(path, tape, ending)))
+        click.echo(dump(tape_document(str(path), tape, ending)))
         return
     from tapeproxy.cli.pages import tape_page
+    from tapeproxy.proxy.tapefile import is_being_written
 
-    for line in tape_page(path, tape, ending, screen_of(sys.stdout)):
+    recording = not ending.sealed and is_being_written(path)
+    for line in tape_page(str(path), tape, ending, screen_of(sys.stdout), recording=recording):
         echo(line)
 
 

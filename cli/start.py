@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,9 @@ import click
 
 from tapeproxy.cli.choose import choose_tape, default_path
 from tapeproxy.cli.helpflags import HELP
-from tapeproxy.cli.rendering import duration, size
-from tapeproxy.cli.replay import Pace, Teller, summarise
-from tapeproxy.proxy.state import NoProxyError, State, clear_state, read_state, write_state
+from tapeproxy.cli.replay import Pace, Teller, tell
+from tapeproxy.proxy.state import NoProxyError, State, already_running, clear_state, no_proxy, read_state, write_state
+from tapeproxy.tapes.errors import TapeWriteError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.recording import RecordSettings
@@ -45,9 +45,7 @@ def command(
 
     environment = dict(os.environ)
     if running := read_state():
-        raise NoProxyError(
-            f"a proxy is running here already (process {running.pid})", fix="stop it with: tapeproxy stop"
-        )
+        raise already_running(running)
     if replayed is not None:
         from tapeproxy.proxy.replaying import ReplaySettings
 
@@ -56,7 +54,7 @@ def command(
     from tapeproxy.proxy.recording import RecordSettings
 
     settings = RecordSettings(
-        tape=output or default_path(("start",), datetime.now()),
+        tape=output or default_path(("start",), datetime.now(UTC)),
         argv=(),
         environment=environment,
         cwd=str(Path.cwd()),
@@ -72,35 +70,30 @@ def stop() -> int:
     """Stop the proxy that `start` runs here, and seal its tape."""
     state = read_state()
     if state is None:
-        raise NoProxyError("no proxy is running here", fix="start one with: tapeproxy start")
+        raise no_proxy()
     os.kill(state.pid, signal.SIGTERM)
     deadline = time.monotonic() + 15
     while read_state() is not None:
         if time.monotonic() > deadline:
             raise NoProxyError(f"the proxy (process {state.pid}) does not stop", fix=f"end it with: kill {state.pid}")
         time.sleep(0.02)
-    click.echo(f"tapeproxy: stopped; {state.mode} {state.tape}", err=True)
+    did = "the tape is" if state.mode == "record" else "it served"
+    click.echo(f"tapeproxy: stopped: {did} {state.tape}", err=True)
+    click.echo('tapeproxy: a shell that took its variables still has them: eval "$(tapeproxy env --unset)"', err=True)
     return 0
 
 
 async def _record(settings: "RecordSettings") -> int:
-    from tapeproxy.cli.record import tell_untaped
+    from tapeproxy.cli.recorded import closing_lines, warnings
     from tapeproxy.proxy.recording import recording
 
     async with recording(settings) as session:
         with _announced(settings.environment, session.environment, "record", settings.tape, session.port):
             await _until_stopped()
             result = await session.finish(None)
-    tell_untaped(result.untaped)
-    if result.failure is not None:
-        click.echo(f"tapeproxy: the tape is not whole: {result.failure}", err=True)
-        return 5
-    click.echo(
-        f"tapeproxy: taped {result.exchanges} exchanges in {duration(result.duration_ns)} ({size(result.size)}): "
-        f"{result.path}",
-        err=True,
-    )
-    return 0
+    for line in (*warnings(result), *(() if result.failure is not None else closing_lines(result))):
+        click.echo(f"tapeproxy: {line}", err=True)
+    return 0 if result.failure is None else TapeWriteError.exit_code
 
 
 async def _serve(settings: "ReplaySettings") -> int:
@@ -114,9 +107,9 @@ async def _serve(settings: "ReplaySettings") -> int:
         with _announced(settings.environment, session.environment, "replay", settings.tape, session.port):
             await _until_stopped()
     finally:
-        await session.server.stop()
+        await session.stop()
     result = session.verdict(settings, None, time.monotonic_ns() - begun)
-    summarise(result, settings.tape, quiet=False)
+    tell(result, settings, teller, quiet=False)
     return result.exit_code
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 
 import httpx
-from openai import OpenAI
+from openai import APIStatusError, OpenAI
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 
 SEARCH_URL = os.environ.get("SEARCH_URL", "https://search.example.com")
@@ -53,4 +53,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except APIStatusError as error:
+        sys.exit(f"research: the model's API answered with status {error.status_code}")

@@ -42,6 +42,9 @@ _BUNDLE_IF_SET = (
 # Read on top of the client's own roots.
 _CERTIFICATE = ("NODE_EXTRA_CA_CERTS", "DENO_CERT")
 
+OURS: tuple[str, ...] = (*_PROXY, *_NO_PROXY, *_BUNDLE, *_CERTIFICATE, "NODE_USE_ENV_PROXY", RUN_VARIABLE)
+"""The names that every child gets. `child_environment` sets a few more where the parent has them."""
+
 # A proxy or an exception for one client or scheme would win over ours; without it they fall back to ours.
 _OVERRIDING = re.compile(
     r"(no_)?(grpc|ws|wss|ftp|socks|pip|cargo_http|yarn_https?|npm_config(_https?)?|global_agent_https?)_proxy"

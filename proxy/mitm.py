@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mitmproxy.master import Master
 
     from tapeproxy.addons.recorder import Recorder
+    from tapeproxy.addons.sockets import Resets
 
 _CA = "mitmproxy-ca.pem"
 _NEVER = 365 * 24 * 3600
@@ -86,7 +87,7 @@ class RecordWire:
         self._tape = tape
         self._redactor = redactor
         self._is_inside = is_inside
-        self._untaped = Untaped(tape, self.failures)
+        self._untaped = Untaped(tape, redactor, self.failures)
         self._log = MitmLog(self.failures)
         self._master: Master | None = None
         self._server: Proxyserver
@@ -155,8 +156,10 @@ class RecordWire:
         from mitmproxy.master import Master
 
         from tapeproxy.addons import h1fixes
+        from tapeproxy.addons.sockets import Resets
 
-        h1fixes.apply()
+        resets = Resets()
+        h1fixes.apply(resets.was_reset, self._untaped.refused)
         # The CA's place has to be known before TlsConfig is added, or mitmproxy makes one in the home folder.
         settings: Any = mitm_options.Options(confdir=str(self._options.confdir))
         master = self._master = Master(settings)
@@ -164,13 +167,13 @@ class RecordWire:
         registry: Any = master.addons  # its methods have no types
         try:
             registry.add(core.Core(), disable_h2c.DisableH2C(), self._server, next_layer.NextLayer())
-            registry.add(*self._addons(), tlsconfig.TlsConfig())
+            registry.add(*self._addons(resets), tlsconfig.TlsConfig())
             settings.update(**self._settings())
         except OptionsError as error:
             raise UsageError(str(error)) from None
         return master
 
-    def _addons(self) -> list[object]:
+    def _addons(self, resets: "Resets") -> list[object]:
         """Ours, in the order that their hooks run in: what is taped is what the client sent, not what we make of it."""
         from tapeproxy.addons.hangup import HangUp
         from tapeproxy.addons.hostmap import HostMap
@@ -178,10 +181,9 @@ class RecordWire:
         from tapeproxy.addons.insidegate import InsideGate
         from tapeproxy.addons.quickack import QuickAck
         from tapeproxy.addons.recorder import Recorder
-        from tapeproxy.addons.sockets import Resets
         from tapeproxy.addons.upstream import UpstreamProxy, parse_upstream
 
-        failures, resets = self.failures, Resets()
+        failures = self.failures
         self._recorder = Recorder(self._tape, self._redactor, self._is_inside, resets, failures)
         addons: list[object] = [
             InlineHooks(failures),
@@ -257,7 +259,9 @@ def slim_imports() -> None:
         return
     spec = importlib.util.find_spec("mitmproxy")
     if spec is None or not spec.submodule_search_locations:
-        raise UsageError("recording needs mitmproxy", fix="install it with: pip install 'tapeproxy[record]'")
+        raise UsageError(
+            "recording needs mitmproxy", fix="install it with: pip install '.[record]' (in a clone of tapeproxy)"
+        )
     package = types.ModuleType("mitmproxy.addons")
     package.__path__ = [str(Path(spec.submodule_search_locations[0]) / "addons")]
     sys.modules["mitmproxy.addons"] = package

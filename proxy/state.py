@@ -34,6 +34,11 @@ def already_running(state: State) -> NoProxyError:
     return NoProxyError(what, fix="stop it with: tapeproxy stop")
 
 
+def no_proxy() -> NoProxyError:
+    """The error where a proxy is needed and this folder has none."""
+    return NoProxyError(f"no proxy is running here (in {Path.cwd()})", fix="start one with: tapeproxy start")
+
+
 def write_state(state: State, path: Path = STATE) -> None:
     """Leave the state for others, readable by this user alone. Raises NoProxyError when another proxy is running."""
     running = read_state(path)

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from typing import BinaryIO
 
 from tapeproxy.tapes.decoder import Ending, Entry, TapeDecoder
 from tapeproxy.tapes.encoder import TapeEncoder
-from tapeproxy.tapes.errors import Place, TapeFormatError, TapeWriteError
+from tapeproxy.tapes.errors import NoTapeError, Place, TapeExistsError, TapeFormatError, TapeWriteError
 from tapeproxy.tapes.exchanges import Tape, assemble
 from tapeproxy.tapes.records import Head, Record
 
@@ -37,7 +38,7 @@ class TapeWriter:
     """
 
     def __init__(self, path: Path, head: Head, *, force: bool = False) -> None:
-        """Create `path` with the head on it. Raises TapeWriteError when it exists or can't be written.
+        """Create `path` with the head on it. Raises TapeExistsError, or TapeWriteError when it can't be written.
 
         `force` replaces a tape that exists, once the new one's head is written; until then the old one stays.
         """
@@ -51,6 +52,7 @@ class TapeWriter:
             self._fd: int | None = (_replace if force else _create)(path, first)
         except OSError as error:
             raise _write_error(path, error) from None
+        _hold(self._fd)
         self._size = len(first)
 
     def now(self) -> int:
@@ -122,12 +124,36 @@ def load(path: Path) -> tuple[Tape, Ending]:
     return tape, endings[0]
 
 
+def is_being_written(path: Path) -> bool:
+    """Whether a recorder has this tape open. Always False on Windows, and on a file system without locks."""
+    if sys.platform != "win32":
+        import fcntl
+
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            try:
+                fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    return False
+
+
+def _hold(fd: int) -> None:
+    """Lock a tape for as long as it is open: for `is_being_written` alone, whom else should it keep out?"""
+    if sys.platform != "win32":
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        fix = "`tapeproxy ls` lists the tapes here" if error.errno == errno.ENOENT else ""
-        raise TapeFormatError(f"the tape cannot be opened: {_reason(error)}", place=Place(str(path)), fix=fix) from None
+        what, place = f"the tape cannot be opened: {_reason(error)}", Place(str(path))
+        if error.errno == errno.ENOENT:
+            raise NoTapeError(what, place=place, fix="`tapeproxy ls` lists the tapes here") from None
+        raise TapeFormatError(what, place=place) from None
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -184,9 +210,8 @@ def _reason(error: OSError) -> str:
 
 def _write_error(path: Path, error: OSError) -> TapeWriteError:
     if error.errno == errno.EEXIST:
-        return TapeWriteError(
-            "the tape exists already", where=str(path), fix="name another with -o, or replace it with --force"
-        )
+        fix = "name another with -o, or replace it with --force"
+        return TapeExistsError("the tape exists already", where=str(path), fix=fix)
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return TapeWriteError(
         f"the tape cannot be written: {_reason(error)}",

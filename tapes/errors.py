@@ -45,10 +45,22 @@ class TapeFormatError(TapeproxyError):
         super().__init__(what, where=str(place), fix=fix)
 
 
+class NoTapeError(TapeFormatError):
+    """There is no such file: nothing is wrong with a tape, the name is."""
+
+    exit_code = 2
+
+
 class TapeWriteError(TapeproxyError):
-    """A tape could not be created or written: no space, no permission, the file exists."""
+    """A tape could not be created or written: no space, no permission."""
 
     exit_code = 5
+
+
+class TapeExistsError(TapeWriteError):
+    """The tape is there already, and is not replaced unasked."""
+
+    exit_code = 2
 
 
 class UsageError(TapeproxyError):

@@ -2,11 +2,26 @@
 
 from tapeproxy.tapes.records import Exit, Seal
 
+_SIGNALLED = 128
+"""Shells and many programs exit with this and the signal's number."""
+
 
 def outcome(seal: Seal | None, exit: Exit | None) -> str:
-    """How a run ended, in a word or two: `exit 0`, `killed by SIGKILL`, `timeout`, `interrupted` without a seal."""
+    """How a run ended, in a word or two: `exit 0`, `killed by SIGKILL`, `timeout`, `Ctrl-C, exit 7`.
+
+    `interrupted` without a seal.
+    """
     if seal is None:
         return "interrupted"
-    if exit is not None and seal.outcome in ("exited", "killed"):
-        return f"exit {exit.code}" if exit.signal is None else f"killed by {exit.signal}"
-    return seal.outcome
+    if exit is None or seal.outcome not in ("exited", "killed", "user"):
+        return seal.outcome
+    ended = f"exit {exit.code}" if exit.signal is None else f"killed by {exit.signal}"
+    return _stopped(exit, ended) if seal.outcome == "user" else ended
+
+
+def _stopped(exit: Exit, ended: str) -> str:
+    """A run that its user ended; which signal it was, a tape says only where the agent died of it or names it."""
+    if exit.signal == "SIGINT" or exit.code == _SIGNALLED + 2:
+        return "Ctrl-C"
+    other = exit.signal is not None or (exit.code or 0) > _SIGNALLED
+    return ended if other else f"Ctrl-C, {ended}"

@@ -54,14 +54,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a tape holds in all. Tokens are None when no exchange gives any; `failed` counts all that is not complete
-    or has a status of 400 or more; `duration` is in nanoseconds."""
+    """What a tape holds in all. Tokens are None when no exchange gives any; `uncounted` are the LLM calls that do not
+    say theirs, or say only half; `failed` counts all that is not complete or has a status of 400 or more; `duration`
+    is in nanoseconds."""
 
     exchanges: int
     calls: int
     failed: int
     tokens_in: int | None
     tokens_out: int | None
+    uncounted: int
     size: int
     duration: int
 
@@ -101,6 +103,7 @@ def total(tape: Tape, rows: Iterable[Row]) -> Totals:
         failed=sum(row.how != "complete" or (row.status or 0) >= 400 for row in rows),
         tokens_in=_sum(row.tokens_in for row in rows),
         tokens_out=_sum(row.tokens_out for row in rows),
+        uncounted=sum(row.dialect is not None and None in (row.tokens_in, row.tokens_out) for row in rows),
         size=sum(row.size for row in rows),
         duration=tape.duration,
     )

@@ -1,16 +1,18 @@
 import os
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import agentruns
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapeproxy.cli.choose import SUFFIX, choose_tape, default_path, list_tapes, slug
+from tapeproxy.cli.choose import SUFFIX, begun, choose_tape, default_path, list_tapes, slug
 from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.records import Head
 
-NOW = datetime(2026, 1, 2, 3, 4, 5)
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -63,29 +65,49 @@ def test_any_command_gives_a_name_that_is_a_files_name(argv: Sequence[str]) -> N
 
 
 def test_a_new_tape_is_called_by_time_and_command() -> None:
-    assert default_path(["python", "agent.py"], NOW) == Path(".tapes/20260102-030405-agent.tape.jsonl.gz")
+    expected = Path(".tapes/20260102T030405Z-agent.tape.jsonl.gz")
+    assert default_path(["python", "agent.py"], NOW) == expected
+    assert default_path(["python", "agent.py"], NOW.astimezone(timezone(timedelta(hours=9)))) == expected
 
 
 def test_a_name_that_is_taken_gets_a_number(folder: Path) -> None:
-    for expected in ("20260102-030405-agent", "20260102-030405-agent-2", "20260102-030405-agent-3"):
+    for expected in ("20260102T030405Z-agent", "20260102T030405Z-agent-2", "20260102T030405Z-agent-3"):
         path = default_path(["agent"], NOW)
         assert path == Path(".tapes") / f"{expected}{SUFFIX}"
         touch(folder / path.name)
 
 
-def test_the_newest_comes_last(folder: Path) -> None:
-    stamps = datetime(2026, 1, 2, 3, 4, 4).timestamp(), datetime(2026, 1, 2, 3, 4, 6).timestamp()
+def begun_at(path: Path, stamp: str) -> Path:
+    """A tape whose head says when it was begun; the file is written much later."""
+    return agentruns.write_tape(path, [], Head(started_at=stamp))
+
+
+def test_the_one_that_was_begun_last_comes_last(folder: Path) -> None:
+    written = datetime(2026, 1, 2, 3, 4, 4, tzinfo=UTC).timestamp()
     expected = [
-        touch(folder / "zz-imported.jsonl.gz", stamps[0]),
-        touch(folder / f"20260102-030405-agent{SUFFIX}", 50),
-        touch(folder / f"20260102-030405-agent-2{SUFFIX}", 51),
-        touch(folder / f"20260102-030405-agent-10{SUFFIX}", 52),
-        touch(folder / f"a-copy{SUFFIX}", stamps[1]),
+        begun_at(folder / "zz-imported.jsonl.gz", "2026-01-02T03:04:03.999999Z"),
+        touch(folder / f"no-tape{SUFFIX}", written),
+        touch(folder / f"20260102T030405Z-agent{SUFFIX}", 50),
+        touch(folder / f"20260102T030405Z-agent-2{SUFFIX}", 51),
+        touch(folder / f"20260102T030405Z-agent-10{SUFFIX}", 52),
+        begun_at(folder / f"b-copy{SUFFIX}", "2026-01-02T05:04:06+02:00"),
+        begun_at(folder / f"a-copy{SUFFIX}", "2026-01-02T03:04:07.000001Z"),
     ]
     touch(folder / "notes.txt")
     (folder / f"a-folder{SUFFIX}").mkdir()
     assert [path.name for path in list_tapes()] == [path.name for path in expected]
     assert choose_tape(None) == Path(".tapes") / f"a-copy{SUFFIX}"
+
+
+@pytest.mark.parametrize("stamp", ["", "yesterday", "0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-23:00"])
+def test_a_head_that_does_not_say_when_leaves_it_to_the_file(folder: Path, stamp: str) -> None:
+    path = begun_at(folder / f"x{SUFFIX}", stamp)
+    os.utime(path, (77, 77))
+    assert begun(path) == datetime(1970, 1, 1, 0, 1, 17, tzinfo=UTC)
+
+
+def test_digits_that_are_no_date_are_no_time(folder: Path) -> None:
+    assert begun(touch(folder / f"20261399T030405Z-agent{SUFFIX}", 77)).year == 1970
 
 
 def test_no_tape_and_no_folder_are_said(folder: Path) -> None:

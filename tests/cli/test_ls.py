@@ -1,7 +1,7 @@
+import dataclasses
 import gzip
 import json
-import os
-import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,8 @@ from click.exceptions import Abort
 from click.testing import CliRunner, Result
 
 from tapeproxy.cli.ls import command, prune
+from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.tapes.records import Head
-
-DAY = 86400
 
 
 @pytest.fixture(autouse=True)
@@ -25,10 +24,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tape(name: str, days: float = 0, *, sealed: bool = True, head: Head = agentruns.HEAD) -> Path:
-    path = agentruns.write_tape(Path(".tapes") / f"{name}.tape.jsonl.gz", agentruns.sample(), head, sealed=sealed)
-    written = time.time() - days * DAY
-    os.utime(path, (written, written))
-    return path
+    """A tape that was begun so many `days` ago; 0: when its head says. The file is always new."""
+    if days:
+        begun = datetime.now(UTC) - timedelta(days=days)
+        head = dataclasses.replace(head, started_at=begun.isoformat().replace("+00:00", "Z"))
+    return agentruns.write_tape(Path(".tapes") / f"{name}.tape.jsonl.gz", agentruns.sample(), head, sealed=sealed)
 
 
 def ls(*args: str) -> Result:
@@ -43,17 +43,17 @@ def names() -> list[str]:
 
 
 def test_the_tapes_newest_last() -> None:
-    tape("20260102-000000-b")
-    tape("20260101-000000-a", sealed=False)
+    tape("20260102T000000Z-b")
+    tape("20260101T000000Z-a", sealed=False)
     rows = [line.split() for line in ls().output.splitlines()]
     assert rows[0] == ["name", "when", "command", "exchanges", "size", "outcome"]
-    assert [row[0] for row in rows[1:]] == ["20260101-000000-a.tape.jsonl.gz", "20260102-000000-b.tape.jsonl.gz"]
+    assert [row[0] for row in rows[1:]] == ["20260101T000000Z-a.tape.jsonl.gz", "20260102T000000Z-b.tape.jsonl.gz"]
     assert rows[1][3:] == ["python", "agent.py", "'a", "b'", "4", "2.1", "kB", "interrupted"]
     assert rows[2][-2:] == ["exit", "3"]
 
 
 def test_the_tapes_as_json() -> None:
-    path = tape("20260101-000000-a")
+    path = tape("20260101T000000Z-a")
     given: list[dict[str, Any]] = json.loads(ls("--json").output)["tapes"]
     assert given == [
         {
@@ -89,6 +89,16 @@ def test_no_tapes(folder: Path) -> None:
         assert json.loads(ls("--json").output) == {"tapes": []}
         if folder.exists():
             folder.rmdir()
+
+
+def test_a_tape_whose_recorder_still_runs() -> None:
+    done = tape("20260101T000000Z-done")
+    writer = TapeWriter(Path(".tapes") / "20260102T000000Z-live.tape.jsonl.gz", agentruns.HEAD)
+    assert [row["outcome"] for row in json.loads(ls("--json").output)["tapes"]] == ["exit 3", "recording"]
+    assert do_prune("--keep", "0", "--yes").splitlines()[0] == str(done)
+    assert writer.path.exists()
+    writer.seal(trace="", outcome="stopped")
+    assert [row["outcome"] for row in json.loads(ls("--json").output)["tapes"]] == ["stopped"]
 
 
 def test_a_hostile_command_is_shown_as_text() -> None:

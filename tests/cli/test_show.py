@@ -9,10 +9,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tapeproxy.cli.show import command
-from tapeproxy.tapes.errors import TapeFormatError, UsageError
-from tapeproxy.tapes.records import Chunks, End, Head, Record, Request, Response
+from tapeproxy.proxy.tapefile import TapeWriter
+from tapeproxy.tapes.errors import NoTapeError, TapeFormatError, UsageError
+from tapeproxy.tapes.records import Chunks, End, Head, Note, Record, Request, Response
+from tapeproxy.tapes.tokens import make_token
 
-NAME = "20260102-030405-agent.tape.jsonl.gz"
+NAME = "20260102T030405Z-agent.tape.jsonl.gz"
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +75,30 @@ def test_an_interrupted_tape_says_so_and_shows_what_there_is() -> None:
     assert lines[-1] == "the tape has no seal: it stops where its recorder stopped, or was cut"
 
 
+def test_a_tape_that_is_being_recorded_says_so() -> None:
+    writer = TapeWriter(Path("live.tape.jsonl.gz"), agentruns.HEAD)
+    lines = show("live.tape.jsonl.gz").splitlines()
+    assert lines[1].endswith(", recording")
+    assert lines[-1] == "the tape is still being recorded"
+    writer.discard()
+
+
+def test_calls_that_do_not_say_their_tokens_are_counted() -> None:
+    url, asked = "https://api.openai.com/v1/chat/completions", {"model": "m", "messages": []}
+    silent = agentruns.exchange(1, url, method="POST", asked=asked, chunks=[b'{"choices": []}'])
+    assert "1 exchange, 1 LLM call, which did not say its tokens, " in show(write(silent))
+    both = write(silent, agentruns.chat(len(silent) + 1))
+    assert "2 exchanges, 2 LLM calls, 40 tokens in, 5 out (1 call did not say), " in show(both)
+    assert document(both)["totals"]["uncounted"] == 1
+
+
+def test_the_processes_of_the_run_are_no_news() -> None:
+    notes: list[Record] = [Note(t=1, what="process", text="python agent.py"), Note(t=2, what="bypass", text="by UDP")]
+    lines = show(write(notes)).splitlines()
+    assert [line for line in lines if line.startswith("note:")] == ["note: by UDP"]
+    assert [note["what"] for note in document(write(notes))["notes"]] == ["process", "bypass"]
+
+
 def test_a_tape_without_exchanges() -> None:
     assert "0 exchanges, 0 B received" in show(write(head=Head()))
     assert "(no command)" in show(write(head=Head()))
@@ -99,6 +125,10 @@ conversation (openai-chat, gpt-4o-2024)
     -> weather({"city":"Paris"})  [call_1]
   tool
     <- 18 degrees  [call_1]
+
+parameters
+  model: gpt-4o
+  stream: true
 
 200 OK  HTTP/1.1, framing: chunked
   Content-Type: text/event-stream
@@ -141,6 +171,40 @@ complete after 21 ms
 )
 def test_an_exchange_whole(args: tuple[str, ...], page: str) -> None:
     assert show(*args) == page
+
+
+def test_what_was_asked_for_beside_the_conversation() -> None:
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+    asked = {"model": "m", "messages": [], "temperature": 0.5, "tools": [tool], "user": "\x1b[2J", "x": "y" * 300}
+    path = write(
+        agentruns.exchange(1, "https://api.openai.com/v1/chat/completions", method="POST", asked=asked),
+        agentruns.exchange(4, "https://x.test/v1/messages", method="POST", asked={"model": "m", "messages": []}),
+    )
+    page = show(path, "1")
+    assert "\nparameters\n  temperature: 0.5\n  tools: weather\n  user: \\x1b[2J\n  x: yyy" in page
+    assert "y" * 199 + "…\n" in page
+    assert "parameters" not in show(path, "2")
+
+
+def test_redacted_values_are_marked() -> None:
+    token = make_token(b"k" * 32, b"sk-secret-0123456789").decode()
+    asked = {"model": "m", "messages": [{"role": "user", "content": f"use {token}, now"}], "user": token}
+    url = f"https://api.openai.com/v1/chat/completions?key={token}"
+    headers = ((b"Set-Cookie", b"id=" + token.encode()),)
+    path = write(
+        agentruns.exchange(1, url, method="POST", asked=asked, headers=headers),
+        agentruns.exchange(4, "http://x.test/", chunks=[json.dumps({"token": token}).encode()]),
+    )
+    marked = f"[redacted {token[:11]}…]"
+    page = show(path, "1")
+    assert token not in page
+    assert f"completions?key={marked}  HTTP/1.1\n" in page
+    assert f"    use {marked}, now\n" in page
+    assert f"  user: {marked}\n" in page
+    assert f"  Set-Cookie: id={marked}\n" in page
+    page = show(path, "2")
+    assert f'    "token": "{marked}"\n' in page
+    assert token in show(path, "2", "--json") and token in show(path, "2", "--raw")
 
 
 def test_a_body_of_bytes_shows_its_beginning() -> None:
@@ -225,6 +289,7 @@ def test_raw_writes_the_bytes_of_the_body(number: str, body: bytes) -> None:
         (("5",), "there is no exchange 5"),
         ((NAME, "x"), "'x' is not the number of an exchange"),
         ((NAME, "²"), "'²' is not the number"),
+        (("3", NAME), f"put the tape first: tapeproxy show {NAME} 3"),
         ((NAME, "--raw"), "--raw writes the body of one exchange"),
     ],
 )
@@ -240,10 +305,10 @@ def test_an_exchange_of_a_tape_without_any() -> None:
     assert "it has none" in str(error)
 
 
-@pytest.mark.parametrize("name", ["absent.tape.jsonl.gz", "absent", "."])
-def test_a_tape_that_is_not_there(name: str) -> None:
+@pytest.mark.parametrize(("name", "kind"), [("absent.jsonl.gz", NoTapeError), ("absent", NoTapeError), (".", None)])
+def test_a_tape_that_is_not_there(name: str, kind: type[TapeFormatError] | None) -> None:
     error = run(name).exception
-    assert isinstance(error, TapeFormatError)
+    assert type(error) is (kind or TapeFormatError)
     assert "cannot be" in str(error)
 
 
@@ -329,7 +394,15 @@ def test_a_tape_as_json() -> None:
         "exit_code": 3,
         "signal": None,
         "duration_ns": 1_500_000_000,
-        "totals": {"exchanges": 4, "calls": 1, "failed": 2, "tokens_in": 40, "tokens_out": 5, "size": 739},
+        "totals": {
+            "exchanges": 4,
+            "calls": 1,
+            "failed": 2,
+            "tokens_in": 40,
+            "tokens_out": 5,
+            "uncounted": 0,
+            "size": 739,
+        },
         "notes": [{"at_ns": 7, "what": "tunnel-untaped", "text": "a tunnel passed untaped", "data": {}}],
     }
     assert [set(row) for row in rows] == [ROW_FIELDS] * 4

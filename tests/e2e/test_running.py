@@ -1,17 +1,21 @@
 """Supervision: how runs begin and end. Signals, exit codes, refusals; every tape is whole or not there."""
 
+import json
 import os
+import re
 import resource
 import select
 import signal
 import socket
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 from clirun import Cli, maps
 
+from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.records import Exit
 from tapeproxy.testing import FakeProvider
@@ -87,15 +91,17 @@ def test_a_recorder_that_is_killed_leaves_a_tape_that_replays_what_it_has(cli: C
     assert not verdict.sealed
     assert [e.response.status for e in tape.exchanges if e.response] == [200]
     assert cli.run("verify", "t.jsonl.gz").returncode == 5
+    assert cli.run("show", "t.jsonl.gz").stdout.splitlines()[1].endswith(", interrupted")
     replayed = cli.run("replay", "t.jsonl.gz", input="")
     assert (replayed.returncode, replayed.stdout) == (0, "200\n")
     assert "interrupted" in replayed.stderr
 
 
 def test_timeout_ends_the_run(cli: Cli, provider: FakeProvider) -> None:
-    path = agent(cli, "import time; time.sleep(60)")
-    done = cli.run(*record(provider, "--timeout", "2.5"), "--", PY, path)
+    path = agent(cli, "import threading; threading.Event().wait(60)")  # a replayed sleep would return at once
+    done = cli.run(*record(provider, "-q", "--timeout", "2.5"), "--", PY, path)
     assert done.returncode == 124
+    assert re.fullmatch(r"tapeproxy: stopped the run after 2\.\d+ s \(--timeout\)\n", done.stderr)
     tape, _ = load(cli.cwd / "t.jsonl.gz")
     assert tape.seal is not None
     assert tape.seal.outcome == "timeout"
@@ -116,6 +122,73 @@ def test_a_violation_counts_even_when_the_agent_swallows_it(cli: Cli, provider: 
     swallow = "import httpx\ntry: httpx.get('https://other.example.com/')\nexcept Exception: pass"
     done = cli.run("replay", "t.jsonl.gz", "--", PY, "-c", swallow)
     assert done.returncode == 3
+
+
+def test_a_replay_that_asks_for_nothing_says_so_last(cli: Cli, provider: FakeProvider) -> None:
+    assert cli.run(*record(provider), "--", PY, agent(cli, "")).returncode == 0
+    elsewhere = cli.cwd / "elsewhere"
+    elsewhere.mkdir()
+    done = Cli(elsewhere, cli.home).run("replay", "-q", str(cli.cwd / "t.jsonl.gz"), "--", "false")
+    assert done.returncode == 1
+    said = "the agent asked for nothing that is on the tape: 1 exchange was not asked for; it exited 1"
+    assert done.stderr.splitlines()[-3:-1] == [
+        f"tapeproxy: warning: {said}",
+        f"  it was recorded in {cli.cwd}, you are in {elsewhere}",
+    ]
+    assert "warning" not in cli.run("replay", "t.jsonl.gz").stderr
+
+
+def test_all_may_be_required(cli: Cli, provider: FakeProvider) -> None:
+    twice = "print(httpx.get(url + '/pages/tides').status_code)"
+    assert cli.run(*record(provider), "--", PY, agent(cli, twice)).returncode == 0
+    words = ["replay", "t.jsonl.gz", "--require-all", "--report", "r.json"]
+    assert cli.run(*words).returncode == 0
+    done = cli.run(*words, "--", PY, agent(cli, "sys.exit(7)"))
+    assert done.returncode == 4
+    assert "tapeproxy: unused: --require-all, and 1 exchange was not asked for:" in done.stderr
+    assert "    2  GET https://search.example.com/pages/tides" in done.stderr
+    report = json.loads((cli.cwd / "r.json").read_text())
+    assert (report["exit_code"], report["agent_exit_code"], report["unused"]) == (4, 7, [2])
+    assert cli.run("replay", "t.jsonl.gz", "--", PY, agent(cli, "sys.exit(7)")).returncode == 7
+    violating = agent(cli, "httpx.get(url + '/other')")
+    assert cli.run(*words, "--", PY, violating).returncode == 3
+
+
+def test_a_tape_without_exchanges_says_so(cli: Cli) -> None:
+    recorded = cli.run("record", "-o", "t.jsonl.gz", "--", "false")
+    assert "nothing was taped: the agent exited 1 before it asked anything" in recorded.stderr
+    replayed = cli.run("replay", "-q", "t.jsonl.gz")
+    assert replayed.stderr == "tapeproxy: warning: there are no exchanges on the tape, so nothing was replayed\n"
+
+
+def test_exchanges_that_failed_are_counted_with_their_reason(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    tries = f"""
+for _ in range(2):
+    try: httpx.get("http://gone.example:{port}")
+    except httpx.HTTPError: pass
+"""
+    path = cli.cwd / "agent.py"
+    path.write_text("import httpx" + tries)
+    done = cli.run("record", "-o", "t.jsonl.gz", "--map", f"gone.example=http://127.0.0.1:{port}", "--", PY, str(path))
+    assert done.returncode == 0
+    first, second = done.stderr.splitlines()[-2:]
+    assert first.startswith(f"tapeproxy: taped 2 exchanges, 2 failed: gone.example:{port}: connect call failed")
+    assert second.startswith("tapeproxy: the tape is t.jsonl.gz (")
+
+
+def test_an_upstream_that_is_not_trusted_says_what_helps(cli: Cli, home: Path) -> None:
+    """A certificate of an authority that the recorder does not know."""
+    context = CertificateAuthority.open(home / "another").server_context("127.0.0.1")
+    with FakeProvider(tls=context) as stranger:
+        path = cli.cwd / "agent.py"
+        path.write_text(f"import httpx\ntry: httpx.get('{stranger.url}/')\nexcept httpx.HTTPError: print('failed')")
+        done = cli.run("record", "-o", "t.jsonl.gz", "--", PY, str(path))
+    assert done.stdout == "failed\n"
+    assert re.search(
+        r"taped 1 exchange, 1 failed: 127\.0\.0\.1:\d+: certificate verify failed.*--upstream-ca", done.stderr
+    )
 
 
 # --- what passes through -------------------------------------------------------------------------------------------
@@ -193,7 +266,7 @@ def test_a_port_in_use(cli: Cli) -> None:
 def test_a_tape_that_exists_is_kept_unless_forced(cli: Cli) -> None:
     assert cli.run("record", "-o", "t.jsonl.gz", "--", "true").returncode == 0
     before = (cli.cwd / "t.jsonl.gz").read_bytes()
-    refusal(cli, "record", "-o", "t.jsonl.gz", "--", "true", code=5, says="--force")
+    refusal(cli, "record", "-o", "t.jsonl.gz", "--", "true", code=2, says="--force")
     refusal(cli, "record", "-o", "t.jsonl.gz", "--force", "--", "no-such-command", code=127, says="no such")
     assert (cli.cwd / "t.jsonl.gz").read_bytes() == before
     assert cli.run("record", "-o", "t.jsonl.gz", "--force", "--", "true").returncode == 0
@@ -213,7 +286,7 @@ def test_no_space_for_the_head_leaves_nothing(cli: Cli) -> None:
 
     assert cli.run("record", "-o", "warm.jsonl.gz", "--", "true").returncode == 0
     (cli.cwd / "warm.jsonl.gz").unlink()
-    running = cli.start("record", "-o", "t.jsonl.gz", "--", "true", preexec_fn=no_room)
+    running = cli.start("record", "--no-shim", "-o", "t.jsonl.gz", "--", "true", preexec_fn=no_room)
     _, stderr = running.communicate(timeout=30)
     assert running.returncode == 5
     assert "cannot be written" in stderr
@@ -238,6 +311,13 @@ def test_no_space_later_warns_and_does_not_touch_the_run(cli: Cli, provider: Fak
     assert 0 < len(tape.exchanges) < 41
 
 
+def test_a_map_rule_with_a_scheme_in_front(cli: Cli) -> None:
+    said = refusal(
+        cli, "record", "--map", "https://a.example/v1=http://b", "--", "true", code=2, says="leave out https://"
+    )
+    assert "--map a.example=http://b" in said
+
+
 @pytest.mark.parametrize("rule", ["api.openai.com", "=http://x", "a=ftp://x", "a=http://"])
 def test_a_broken_map_rule(cli: Cli, rule: str) -> None:
     refusal(cli, "record", "--map", rule, "--", "true", code=2, says="--map")
@@ -246,7 +326,7 @@ def test_a_broken_map_rule(cli: Cli, rule: str) -> None:
 def test_a_damaged_tape_and_a_missing_one(cli: Cli) -> None:
     (cli.cwd / "t.jsonl.gz").write_bytes(b"not a tape")
     refusal(cli, "replay", "t.jsonl.gz", "--", "true", code=5, says="t.jsonl.gz")
-    refusal(cli, "replay", "none.jsonl.gz", code=5, says="none.jsonl.gz")
+    refusal(cli, "replay", "none.jsonl.gz", code=2, says="none.jsonl.gz")
     refusal(cli, "replay", code=2, says="tapeproxy record")
 
 
@@ -255,7 +335,7 @@ def test_a_stranger_s_command_is_not_run_unasked(cli: Cli, tmp_path_factory: pyt
     (cli.cwd / "marker").unlink()
     elsewhere = Cli(cli.cwd, tmp_path_factory.mktemp("elsewhere"))
     stderr = refusal(elsewhere, "replay", "t.jsonl.gz", code=2, says="recorded elsewhere")
-    assert "tapeproxy replay TAPE -- touch marker" in stderr
+    assert "to run it: tapeproxy replay t.jsonl.gz -- touch marker" in stderr
     assert not (cli.cwd / "marker").exists()
     assert cli.run("replay", "t.jsonl.gz").returncode == 0
     assert (cli.cwd / "marker").exists()
@@ -280,7 +360,21 @@ def test_without_a_name_the_tape_is_in_dot_tapes_and_replay_takes_the_last(cli: 
     assert any("agent" in name for name in names)
     replayed = cli.run("replay")
     assert (replayed.returncode, replayed.stdout) == (0, "200\n")
-    assert "agent" in cli.run("ls").stdout
+    last = next(name for name in names if "agent" in name)
+    assert re.fullmatch(r"\.tapes/\d{8}T\d{6}Z-agent\.tape\.jsonl\.gz", last)
+    assert replayed.stderr.splitlines()[0] == f"tapeproxy: replaying the last tape, {last}"
+    assert "agent" in cli.run("ls").stdout.splitlines()[-1]
+
+
+def test_a_run_that_is_recorded_and_one_that_was_stopped_are_called_so(cli: Cli, provider: FakeProvider) -> None:
+    running = cli.start("record", *maps(provider.url), "--", PY, agent(cli, "sys.stdin.read()"), stdin=subprocess.PIPE)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "200\n"
+    assert cli.run("ls").stdout.splitlines()[-1].endswith("  recording")
+    running.send_signal(signal.SIGINT)
+    running.wait(30)  # with its input open, or the agent might end by itself
+    running.communicate()
+    assert cli.run("ls").stdout.splitlines()[-1].endswith("  Ctrl-C")
 
 
 # --- start, env, stop ----------------------------------------------------------------------------------------------
@@ -288,7 +382,7 @@ def test_without_a_name_the_tape_is_in_dot_tapes_and_replay_takes_the_last(cli: 
 
 def test_a_long_running_proxy_records_and_replays_agents_started_elsewhere(cli: Cli, provider: FakeProvider) -> None:
     path = agent(cli, "")
-    assert cli.run("env").returncode == 2
+    assert cli.run("env", "--wait", "0").returncode == 2
     for words in (["-o", "t.jsonl.gz", *maps(provider.url)], ["--replay", "t.jsonl.gz"]):
         running = cli.start("start", *words)
         assert running.stderr is not None
@@ -301,18 +395,67 @@ def test_a_long_running_proxy_records_and_replays_agents_started_elsewhere(cli: 
         assert done.stdout == "200\n", done.stderr
         stopped = cli.run("stop")
         assert stopped.returncode == 0, stopped.stderr
+        assert re.match(r"tapeproxy: stopped: (the tape is|it served) t\.jsonl\.gz\n", stopped.stderr)
+        assert "env --unset" in stopped.stderr
         _, stderr = running.communicate(timeout=30)
         assert running.returncode == 0, stderr
         provider.stop()
     assert load(cli.cwd / "t.jsonl.gz")[1].canonical
-    assert "no proxy is running" in cli.run("stop").stderr
+    assert f"no proxy is running here (in {cli.cwd})" in cli.run("stop").stderr
 
 
-def test_env_can_be_taken_back(cli: Cli) -> None:
+def test_env_waits_for_a_proxy_that_is_just_starting(cli: Cli) -> None:
+    waiting = cli.start("env", "--wait", "60")
+    assert waiting.stderr is not None
+    assert "waiting for a proxy to start here" in waiting.stderr.readline()
     running = cli.start("start", "-o", "t.jsonl.gz")
-    assert running.stderr is not None
-    running.stderr.readline()
-    assert "unset HTTPS_PROXY;" in cli.run("env", "--unset").stdout
-    assert "set -gx HTTPS_PROXY" in cli.run("env", "--shell", "fish").stdout
+    stdout, _ = waiting.communicate(timeout=30)
+    assert (waiting.returncode, "export HTTPS_PROXY=" in stdout) == (0, True)
     assert cli.run("stop").returncode == 0
     running.communicate(timeout=30)
+
+
+def test_without_a_proxy_the_shell_goes_no_further(cli: Cli) -> None:
+    env = f"{PY} -m tapeproxy.cli.main env"
+    command = f'eval "$({env} --wait 0)" && echo ran; eval "$({env} --unset)"'
+    done = subprocess.run(
+        ["sh", "-c", f"{command}; echo $HTTPS_PROXY$? "],
+        cwd=cli.cwd,
+        env=cli.environment(HTTPS_PROXY="http://127.0.0.1:1"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "0\n"
+
+
+# --- what the documents say ----------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_violation_in_the_readme_is_a_real_one(cli: Cli, scripted: FakeProvider) -> None:
+    argv = [PY, str(ROOT / "examples" / "research.py")]
+    assert cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True).returncode == 0
+    done = cli.run("replay", "t.jsonl.gz", "--", *argv, "Why is the sea salty?")
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+    (shown,) = re.findall(
+        r"^ +tapeproxy: violation:.*?(?=^ +```)", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert textwrap.dedent(shown) in done.stderr
+
+
+def test_the_recipe_of_the_fake_provider_works(cli: Cli) -> None:
+    """docs/FAKE_PROVIDER.md: a provider as a command, a mapped host, a replay without it."""
+    provider = cli.start("provider", "--tls")
+    assert provider.stdout is not None
+    url = provider.stdout.readline().strip()
+    argv = [PY, str(ROOT / "examples" / "openai_tools.py")]
+    key = {"OPENAI_API_KEY": "none"}
+    recorded = cli.run("record", "--map", f"api.openai.com={url}", "--", *argv, env=key)
+    provider.terminate()
+    provider.communicate(timeout=30)
+    assert recorded.returncode == 0, recorded.stderr
+    replayed = cli.run("replay", "--require-all", env=key)
+    assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout)

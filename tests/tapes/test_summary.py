@@ -102,5 +102,5 @@ def test_totals() -> None:
         summarise(exchange(status=500, method=b"GET", body=b"")),
     ]
     tape = Tape(Head(), exit=Exit(t=9, code=0, duration=77))
-    assert total(tape, rows) == Totals(3, 2, 2, 6, 8, 2 * len(ANSWER), 77)
-    assert total(tape, []) == Totals(0, 0, 0, None, None, 0, 77)
+    assert total(tape, rows) == Totals(3, 2, 2, 6, 8, 0, 2 * len(ANSWER), 77)
+    assert total(tape, []) == Totals(0, 0, 0, None, None, 0, 0, 77)

@@ -1,0 +1,92 @@
+"""What is said of a recording that is over. Knows what a `Recorded` holds; yields lines, prints none."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from tapeproxy.cli.rendering import count, duration, printable, size
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.recording import Recorded
+    from tapeproxy.proxy.supervisor import Outcome
+
+UNTAPED = {
+    "bypass": "a connection to {host} did not come through the proxy ({n}) and is not on the tape",
+    "websocket-untaped": "WebSocket frames to {host} passed through untaped ({n}); a replay can't serve them",
+    "tunnel-untaped": "a tunnel to {host} was not HTTP and passed through untaped ({n}); a replay can't serve it",
+    "client-refused-ca": (
+        "a client refused our certificate for {host} ({n}): it reads none of SSL_CERT_FILE, REQUESTS_CA_BUNDLE, "
+        "CURL_CA_BUNDLE, NODE_EXTRA_CA_CERTS; give it the certificate of `tapeproxy ca`"
+    ),
+}
+_HOW = {
+    "upstream-cut": "the server closed the connection",
+    "reset": "the connection was reset",
+    "connect-error": "no connection",
+    "unfinished": "it had not ended",
+}
+_LEFT = "client-gone"
+_REASONS = 3
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_NODE = frozenset({"node", "nodejs", "npm", "npx", "tsx", "ts-node"})
+_NODE_NEEDS = "Node before 24 (22.21) does not honour HTTPS_PROXY by itself, see docs/LIMITS.md"
+
+
+def warnings(result: "Recorded") -> Iterator[str]:
+    """What has to be said even where little is to be said: what is not on the tape, and why the run was stopped."""
+    for (what, host), times in result.untaped.items():
+        n = "once" if times == 1 else f"{times} times"
+        template = UNTAPED.get(what, what + " {host} ({n})")
+        yield "warning: " + template.format(host=printable(host), n=n)
+    if result.outcome is not None and result.outcome.stopped_by == "timeout":
+        yield f"stopped the run after {duration(result.duration_ns)} (--timeout)"
+    if result.failure is not None:
+        yield f"the tape is not whole: {printable(result.failure)}"
+
+
+def closing_lines(result: "Recorded", argv: Sequence[str] = ()) -> Iterator[str]:
+    """How many exchanges were taped, what became of them, and where. `argv`: the agent's, if there was one."""
+    taped, place = f"taped {count(result.exchanges, 'exchange')}", printable(str(result.path))
+    took, length = duration(result.duration_ns), size(result.size)
+    endings = _endings(result.failed)
+    if endings:
+        yield f"{taped}, {endings}"
+        yield f"the tape is {place} ({length}, {took})"
+    else:
+        yield f"{taped} in {took} ({length}): {place}"
+    if not result.exchanges:
+        yield _why_nothing(result.outcome, argv)
+
+
+def _endings(failed: Mapping[tuple[str, str, str], int]) -> str:
+    """`3 failed: api.openai.com: certificate verify failed (see --upstream-ca)`; empty when all are complete."""
+    left = sum(n for (_, how, _), n in failed.items() if how == _LEFT)
+    reasons: Counter[str] = Counter()
+    for (host, how, error), n in failed.items():
+        if how != _LEFT:
+            reasons[f"{printable(host)}: {_reason(how, error)}"] += n
+    facts = [f"{left} left by the client"] if left else []
+    if reasons:
+        named = [reason for reason, _ in reasons.most_common(_REASONS)]
+        named += [f"and {count(len(reasons) - _REASONS, 'other reason')}"] if len(reasons) > _REASONS else []
+        facts.append(f"{reasons.total()} failed: {'; '.join(named)}")
+    return ", ".join(facts)
+
+
+def _reason(how: str, error: str) -> str:
+    text = _ERRNO.sub("", error) or _HOW.get(how, how)
+    advice = " (see --upstream-ca)" if "certificate verify failed" in text.lower() else ""
+    return printable(text[:1].lower() + text[1:].rstrip(".")) + advice
+
+
+def _why_nothing(outcome: "Outcome | None", argv: Sequence[str]) -> str:
+    node = bool(argv) and PurePath(argv[0]).name in _NODE
+    if outcome is not None and outcome.returncode and outcome.stopped_by is None:
+        ended = f"exited {outcome.code}" if outcome.signal is None else f"was killed by {outcome.signal}"
+        line = f"nothing was taped: the agent {ended} before it asked anything"
+        return f"{line}; {_NODE_NEEDS}" if node else line
+    if node:
+        return f"nothing was taped: {_NODE_NEEDS}"
+    return "nothing was taped: does the agent honour HTTPS_PROXY? See docs/LIMITS.md"

@@ -1,0 +1,74 @@
+"""What is said of a replay that is over. Knows what a `Replayed` holds; yields lines, prints none."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tapeproxy.cli.rendering import Screen, count, duration, printable
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.replaying import Replayed
+    from tapeproxy.tapes.exchanges import Exchange
+
+_LISTED = 20
+"""Exchanges listed one by one; the report has them all."""
+
+
+def warnings(result: "Replayed") -> Iterator[str]:
+    """What has to be said before the summary, and even where little is to be said."""
+    for host, reason in result.refusals.items():
+        yield (
+            f"warning: a client refused our certificate for {printable(host)} ({printable(reason)}), "
+            "so its requests never came; see docs/LIMITS.md"
+        )
+    for note in result.notes:
+        yield f"note: {printable(note)}"
+    stopped_by = None if result.outcome is None else result.outcome.stopped_by
+    if stopped_by == "violations":
+        yield f"stopped the run after {count(len(result.violations), 'violation')}"
+    if stopped_by == "timeout":
+        yield f"stopped the run after {duration(result.took_ns)} (--timeout)"
+
+
+def summary(result: "Replayed", tape: Path) -> str:
+    """How it went, in one line."""
+    counts = [f"{result.served} of {count(result.exchanges, 'exchange')} served"]
+    counts += [f"{result.live} inside the run"] if result.live else []
+    counts.append(count(len(result.violations), "violation"))
+    counts += [count(len(result.drifts), "drift")] if result.drifts else []
+    counts += [f"{len(result.unused)} unused"] if result.unused else []
+    times = f"{duration(result.took_ns)}, recorded in {duration(result.taped_ns)}"
+    return f"replayed {printable(tape.name)}: {', '.join(counts)}; {times}"
+
+
+def listing(unused: "list[Exchange]", screen: Screen) -> Iterator[str]:
+    """The exchanges that were not asked for, where all were to be (--require-all)."""
+    yield f"{screen.paint('unused', 'red', bold=True)}: --require-all, and {_not_asked(len(unused))}:"
+    for exchange in unused[:_LISTED]:
+        request = exchange.request
+        line = f"{request.method.decode('latin-1')} {request.url.decode('latin-1')}"
+        yield f"  {exchange.number:>3}  {printable(line)}"
+    if len(unused) > _LISTED:
+        yield f"  and {len(unused) - _LISTED} more; --report lists them all"
+
+
+def silence(result: "Replayed", taped_in: str, here: str, screen: Screen) -> str:
+    """A warning, in lines, that the replay proved nothing; empty when it did. `taped_in`, `here`: working folders."""
+    head = screen.paint("warning", "yellow", bold=True)
+    if not result.exchanges:
+        return f"{head}: there are no exchanges on the tape, so nothing was replayed"
+    if result.served or result.violations or not result.unused:
+        return ""
+    ended = ""
+    if result.outcome is not None and result.outcome.returncode and result.outcome.stopped_by is None:
+        code, signal = result.outcome.code, result.outcome.signal
+        ended = f"; it exited {code}" if signal is None else f"; it was killed by {signal}"
+    lines = [f"{head}: the agent asked for nothing that is on the tape: {_not_asked(len(result.unused))}{ended}"]
+    if taped_in and taped_in != here:
+        lines.append(f"  it was recorded in {printable(taped_in)}, you are in {printable(here)}")
+    lines.append("  is it the right command, and does it honour HTTPS_PROXY? See docs/LIMITS.md")
+    return "\n".join(lines)
+
+
+def _not_asked(n: int) -> str:
+    return "1 exchange was not asked for" if n == 1 else f"{n} exchanges were not asked for"

@@ -1,0 +1,133 @@
+"""Reads the HTTP/1.1 requests of one connection, within limits. Knows syntax; not what is asked, nor how to answer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import httptools
+
+from tapeproxy.tapes.records import Headers
+
+MAX_HEAD = 1 << 18
+MAX_BODY = 1 << 29
+_PER_HEADER = 4
+"""Bytes that a header has besides name and value."""
+
+
+class Incoming(NamedTuple):
+    """A request as it came. `url` is the request target; `keep`: the client will use its connection again."""
+
+    method: bytes
+    url: bytes
+    headers: Headers
+    body: bytes
+    http10: bool
+    keep: bool
+
+
+class UnreadableError(Exception):
+    """What came is not a request, or too large a one. `line` is what is known of its first line."""
+
+    def __init__(self, what: str, line: str, *, too_large: bool = False) -> None:
+        self.what, self.line, self.too_large = what, line, too_large
+        super().__init__(what)
+
+
+class RequestReader:
+    """Feed it bytes; whole requests gather in `requests`, also those before an error.
+
+    `reading`: a request has begun and is not whole. `expects`: it waits for a 100 Continue.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Incoming] = []
+        self.reading = False
+        self.expects = False
+        self._parser = httptools.HttpRequestParser(self)
+        self._clear()
+
+    def feed(self, data: bytes | memoryview) -> bytes | memoryview:
+        """Take bytes; returns those that come after a request to switch protocols. Raises UnreadableError."""
+        self.reading = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            return memoryview(data)[upgrade.args[0] :]
+        except httptools.HttpParserError as error:
+            # httptools wraps what a callback raises.
+            cause = error.__context__
+            if not isinstance(cause, _TooLargeError) and isinstance(error, httptools.HttpParserCallbackError):
+                raise cause or error from None
+            too_large = isinstance(cause, _TooLargeError)
+            raise UnreadableError(str(cause if too_large else error), self._line(), too_large=too_large) from None
+        if self.reading and not self._head_done:
+            self._count_head(len(data))
+        return b""
+
+    def _count_head(self, size: int) -> None:
+        """httptools keeps an unfinished header to itself, so the bytes are counted as they come."""
+        if self._began_now:  # and other requests may have come before it
+            self._began_now = False
+            return
+        self._fed += size
+        if self._fed > MAX_HEAD:
+            raise UnreadableError(_HEAD_TOO_LARGE, self._line(), too_large=True)
+
+    def _line(self) -> str:
+        return f"{(self._parser.get_method() or b'?').decode('latin-1')} {self._url[:MAX_HEAD].decode('latin-1')}"
+
+    def _clear(self) -> None:
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._head_size = self._body_size = self._fed = 0
+        self._head_done = self._began_now = self.expects = False
+
+    # --- the parser's callbacks --------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._clear()
+        self._began_now = True
+
+    def on_url(self, url: bytes) -> None:
+        self._grow_head(len(url))
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._grow_head(len(name) + len(value) + _PER_HEADER)
+        if not self._head_done:  # a trailer says nothing about what is asked
+            self._headers.append((name, value))
+
+    def _grow_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > MAX_HEAD:
+            raise _TooLargeError(_HEAD_TOO_LARGE)
+
+    def on_headers_complete(self) -> None:
+        self._head_done = True
+        expected = [value for name, value in self._headers if len(name) == 6 and name.lower() == b"expect"]
+        self.expects = any(value.lower() == b"100-continue" for value in expected)
+
+    def on_body(self, data: bytes) -> None:
+        self._body_size += len(data)
+        if self._body_size > MAX_BODY:
+            raise _TooLargeError(f"the request's body is larger than {MAX_BODY} bytes")
+        self._body.append(data)
+
+    def on_message_complete(self) -> None:
+        self.reading = self.expects = False
+        parser = self._parser
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        keep = parser.should_keep_alive() and not parser.should_upgrade()
+        http10 = parser.get_http_version() == "1.0"
+        self.requests.append(
+            Incoming(parser.get_method(), self._url, tuple(self._headers), body, http10=http10, keep=keep)
+        )
+        self._clear()
+
+
+class _TooLargeError(Exception):
+    """Raised out of a parser callback."""
+
+
+_HEAD_TOO_LARGE = f"the request's head is larger than {MAX_HEAD} bytes"
