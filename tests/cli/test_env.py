@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from tapeproxy.cli.env import command
 from tapeproxy.proxy.childenv import OURS, ChildSettings, child_environment
 from tapeproxy.proxy.processes import RUN_VARIABLE
-from tapeproxy.proxy.state import NoProxyError, State, write_state
+from tapeproxy.proxy.state import NoProxyError, State, state_path, write_state
 from tapeproxy.shim import INJECT
 
 CLEAN: dict[str, str | None] = {name: None for name in os.environ if name != "PATH"}
@@ -74,8 +74,8 @@ def test_without_a_proxy_what_follows_is_stopped(folder: Path) -> None:
 
 
 def test_a_state_that_cannot_be_read_stops_too(folder: Path) -> None:
-    (folder / ".tapes").mkdir()
-    (folder / ".tapes" / "proxy.json").write_text("{")
+    state_path(folder).parent.mkdir(parents=True, exist_ok=True)
+    state_path(folder).write_text("{")
     result = env()
     assert isinstance(result.exception, NoProxyError)
     assert result.stdout == "false\n"
