@@ -102,7 +102,10 @@ def main(args: list[str] | None = None) -> Any:
     try:
         code = cli.main(args=args, prog_name="tapeproxy", standalone_mode=False)
     except TapeproxyError as error:
-        click.echo(f"tapeproxy: {error}", err=True)
+        from tapeproxy.cli.rendering import block
+
+        # What a tape or a file name says must not act on the terminal.
+        click.echo(f"tapeproxy: {block(str(error))}", err=True)
         code = error.exit_code
     except click.exceptions.Abort:
         click.echo("tapeproxy: stopped", err=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.choose import default_path
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.recorded import closing_lines, warnings
-from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.errors import TapeExistsError, UsageError
 
 
 @click.command(cls=AgentCommand, context_settings=HELP)
@@ -68,7 +69,15 @@ def command(
         timeout=timeout,
         shim=not no_shim,
     )
-    result = asyncio.run(record(settings))
+    while True:
+        try:
+            result = asyncio.run(record(settings))
+            break
+        except TapeExistsError:
+            # Two recordings in one second want the same default name; the agent has not been started yet.
+            if output is not None:
+                raise
+            settings = replace(settings, tape=default_path(argv, datetime.now(UTC)))
     for line in (*warnings(result), *(() if quiet or result.failure is not None else closing_lines(result, argv))):
         click.echo(f"tapeproxy: {line}", err=True)
     assert result.outcome is not None

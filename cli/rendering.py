@@ -27,6 +27,9 @@ _CONTROL_IN_BLOCK = re.compile(f"(?![\\t\\n])[{_HOSTILE}]")
 _GAP = "  "
 
 
+_WIDEST = 500
+
+
 def printable(text: str) -> str:
     r"""`text` on one line that is safe to print: what would act on the terminal shows as `\x1b`, `\n`, `\u202e`."""
     return _CONTROL.sub(_escape, text)
@@ -152,7 +155,9 @@ def _cells_of(char: str) -> int:
 
 def _fit(columns: Sequence[Column], natural: dict[int, int], width: int | None) -> dict[int, int]:
     """The width of each column that is shown: shrink first, then leave out."""
-    widths = dict(natural) if width is None else {at: min(w, width) for at, w in natural.items()}
+    # Also where there is no terminal a cell has an end: every row is as wide as the widest.
+    widest = _WIDEST if width is None else width
+    widths = {at: min(w, widest) for at, w in natural.items()}
     while width is not None and (excess := sum(widths.values()) + len(_GAP) * (len(widths) - 1) - width) > 0:
         slack = {at: w - columns[at].least for at, w in widths.items() if 0 < columns[at].least < w}
         if sum(slack.values()) >= excess:
