@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 KEYS = {"OPENAI_API_KEY": "sk-test-0123456789abcdefghij", "ANTHROPIC_API_KEY": "sk-ant-test-0123456789abcdef"}
 _KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "NODE_PATH")
@@ -43,12 +44,12 @@ class Cli:
             check=False,
         )
 
-    def start(self, *words: str, keys: bool = False, **options: object) -> subprocess.Popen[str]:
+    def start(self, *words: str, keys: bool = False, **options: Any) -> subprocess.Popen[str]:
         """Start a command; its output is piped unless `options` say otherwise."""
-        defaults: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        defaults: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen(
             self.argv(*words), cwd=self.cwd, env=self.environment(keys=keys), **(defaults | options)
-        )  # type: ignore[call-overload, no-any-return]  # options of Popen
+        )
 
 
 def maps(url: str, hosts: Iterable[str] = HOSTS) -> list[str]:

@@ -65,14 +65,18 @@ def test_a_body_that_only_the_close_delimits(record: Make, whole: bool) -> None:
 def test_an_answer_that_says_its_framing_twice(record: Make, lines: list[str], body: bytes, framing: str) -> None:
     raw = "".join(f"{line}\r\n" for line in ("HTTP/1.1 200 OK", *lines)).encode() + b"\r\n" + body
 
+    listed = "," in lines[0]
+
     async def answer(call: Call) -> None:
-        for at in range(0, len(raw), 20):
-            await call.send(raw[at : at + 20])
+        for line in raw.removesuffix(body).splitlines(keepends=True):
+            await call.send(line)
+        await call.send(body)
 
     with Origin(answer) as origin, record() as recording, recording.connect() as sock:
-        for _ in range(2):
+        for _ in range(1 if listed else 2):
             sock.sendall(f"GET {origin.url}/ HTTP/1.1\r\nHost: a\r\n\r\n".encode())
             assert read_until(sock, body) == raw
+        assert not listed or sock.recv(1) == b"", "a client that does not understand the list waits for the close"
         assert origin.connections == 1
     for exchange in recording.tape().exchanges:
         assert exchange.response is not None and exchange.response_body == b"hello"
@@ -117,7 +121,12 @@ SECRET = "sk-proj-AbCdEf0123456789xyzXYZ"
         (b"GET http://b\xc3\xa4d/ HTTP/1.1\r\n\r\n", "bäd", 0, "Bad HTTP request line"),
         (b"GET http://a..b/ HTTP/1.1\r\n\r\n", "a..b", 0, "Bad HTTP request line"),
         (b"GET / HTTP/1.1\r\n\r\n", "", 0, "no host header"),
-        (b"\x00\x01 nonsense\r\n\r\n", "", 0, "a request (unreadable)"),
+        (b"\x00\x01 nonsense\r\n\r\n", "", 0, "Bad HTTP request line"),
+        (b"GET http://h.test?password=hunter2 HTTP/1.1\r\n\r\n", "h.test", 0, "GET http://h.test?password=tpx"),
+        (b"GET http://h.test?q=1@x HTTP/1.1\r\n\r\n", "h.test", 0, "GET http://h.test?q=1@x"),
+        (b"nonsense\r\n\r\n", "", 0, "a request (unreadable)"),
+        (b"GET user:hunter2@h.test/a HTTP/1.1\r\n\r\n", "", 0, "GET h.test/a"),
+        (b"CONNECT h.test:port HTTP/1.1\r\n\r\n", "h.test:port", 0, "CONNECT h.test:port"),
         (b"GET http://h.test/ HTTP/1.1\r\nAuthorization hunter2\r\n\r\n", "h.test", 0, "Invalid header line"),
         (b"POST http://h.test/ HTTP/1.1\r\nContent-Length: x\r\n\r\n", "h.test", 0, "invalid content-length header"),
         (b"GET http://a..b/" + SECRET.encode() + b" HTTP/1.1\r\n\r\n", "a..b", 0, "http://a..b/tpx"),

@@ -2,14 +2,19 @@
 
 import socket
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import anyio
 import pytest
+from mitmproxy.options import Options
+from mitmproxy.proxy import layers
+from mitmproxy.proxy.layers.http import HttpStream
 from origin import Call, Origin
 from recording import Recording, read_until
 
 from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.inline import InlineHooks
+from tapeproxy.addons.inline import InlineHooks, leads_there
+from tapeproxy.proxy.mitm import slim_imports
 
 type Make = Callable[..., Recording]
 
@@ -21,6 +26,7 @@ def test_a_request_leaves_in_one_write(record: Make) -> None:
         peer, _ = server.accept()
         with peer:
             assert peer.recv(65536).endswith(b"\r\n\r\nbody")
+            assert layers.http.HttpStream is not HttpStream
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 50])
@@ -68,7 +74,42 @@ def test_a_hook_that_has_to_be_awaited_goes_the_long_way() -> None:
     assert plain.calls == [] and failures.count == 0
 
 
+def test_this_mitmproxy_has_what_the_short_way_needs() -> None:
+    slim_imports()
+    from mitmproxy.addons.proxyserver import Proxyserver
+    from mitmproxy.test import taddons
+
+    with taddons.context(Proxyserver()) as context:
+        assert leads_there(context.options)
+        assert not leads_there(Options()), "an option that the engine asks for is missing"
+        assert not leads_there(SimpleNamespace()), "all are missing"  # type: ignore[arg-type]  # as another version's
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_where_the_probe_fails_everything_goes_the_long_way(fits: bool) -> None:
+    slim_imports()
+    from mitmproxy.test import taddons, tflow
+
+    asked: list[object] = []
+
+    def probe(options: object) -> bool:
+        asked.append(options)
+        return fits
+
+    failures = Failures()
+    hooks = InlineHooks(failures, probe)
+    with taddons.context(hooks):
+        hooks.running()
+        assert (layers.http.HttpStream is HttpStream) is not fits
+        hooks.client_connected(tflow.tclient_conn())
+        # The short way looks for a connection that is not there, the long one for nothing.
+        assert (failures.count == 0) is not fits
+    InlineHooks(failures)
+    assert layers.http.HttpStream is HttpStream and len(asked) == 1
+
+
 def _run(failures: Failures, *addons: object) -> bool:
+    slim_imports()
     from mitmproxy.proxy.layers.http._hooks import HttpRequestHook
     from mitmproxy.test import taddons, tflow
 

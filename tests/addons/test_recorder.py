@@ -330,7 +330,7 @@ def test_a_secret_is_redacted_on_the_tape_alone(record: Make) -> None:
 def test_a_broken_off_stream_gives_up_what_was_held_back(record: Make) -> None:
     async def tease(call: Call) -> None:
         await call.head("200 OK", "Transfer-Encoding: chunked")
-        await call.chunk(b"key: sk-proj-AbC")
+        await call.chunk(b"key: sk-proj")
         call.close()
 
     redactor = Redactor(KEY, ["sk-proj-AbCdEf0123456789xyzXYZ"])
@@ -341,7 +341,36 @@ def test_a_broken_off_stream_gives_up_what_was_held_back(record: Make) -> None:
         pytest.raises(httpx.RemoteProtocolError),
     ):
         client.get(origin.url)
-    assert chunks_of(recording) == [b"key: sk-proj-AbC"]
+    assert chunks_of(recording) == [b"key: sk-proj"]
+
+
+def test_of_a_secret_that_a_stream_breaks_off_in_nothing_is_taped(record: Make) -> None:
+    async def tease(call: Call) -> None:
+        await call.head("200 OK", "Transfer-Encoding: chunked")
+        await call.chunk(b"key: sk-proj-AbCdEf0123456789xyz")
+        call.close()
+
+    redactor = Redactor(KEY, ["sk-proj-AbCdEf0123456789xyzXYZ"])
+    with Origin(tease) as origin, record(redactor=redactor) as recording, recording.connect() as sock:
+        sock.sendall(f"GET {origin.url}/ HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        assert b"sk-proj-AbCdEf0123456789xyz" in read_until(sock, b"(close)")
+    (chunk,) = chunks_of(recording)
+    assert chunk.startswith(b"key: tpx") and len(chunk) == 32
+
+
+def test_a_secret_in_a_reason_or_a_lane_is_redacted(record: Make) -> None:
+    secret = "sk-proj-AbCdEf0123456789xyzXYZ"
+
+    async def leak(call: Call) -> None:
+        await call.reply(b"", f"401 {secret} is not a key")
+
+    redactor = Redactor(KEY, [secret])
+    token = redactor.text(secret)
+    with Origin(leak) as origin, record(redactor=redactor) as recording, recording.client() as client:
+        assert secret in client.get(origin.url, headers={"x-tapeproxy-lane": f"{secret}#1@0"}).reason_phrase
+    exchange = recording.exchange()
+    assert exchange.request.lane == token
+    assert exchange.response is not None and exchange.response.reason == f"{token} is not a key".encode()
 
 
 class FailingTape:

@@ -9,9 +9,10 @@ import wsproto
 import wsproto.events as ws
 from authority import Authority
 from origin import Call, Origin
-from recording import Recording, read_all, read_until
+from recording import KEY, Recording, read_all, read_until
 
 from tapeproxy.tapes.records import Note
+from tapeproxy.tapes.redaction import Redactor
 
 type Make = Callable[..., Recording]
 
@@ -118,6 +119,21 @@ def test_a_client_that_does_not_trust_our_ca_is_noted(record: Make) -> None:
     assert note.what == "client-refused-ca"
     assert note.data == {"host": "localhost", "port": 9}
     assert "unknown ca" in note.text
+
+
+def test_a_secret_in_a_note_is_redacted(record: Make) -> None:
+    secret = "sk-proj-abcdef0123456789xyzxyz"
+    redactor = Redactor(KEY, [secret])
+    with record(redactor=redactor) as recording:
+        with pytest.raises(ssl.SSLCertVerificationError):
+            recording.tunnel(f"{secret}.example", 9, ssl.create_default_context())
+        recording.finish()
+        recording.join()
+        host = redactor.text(secret) + ".example"
+        assert recording.wire.untaped == {("client-refused-ca", host): 1}
+    (note,) = recording.tape().notes
+    assert note.data == {"host": host, "port": 9}
+    assert secret not in note.text
 
 
 def test_http2_without_negotiation_is_refused_and_noted(record: Make) -> None:

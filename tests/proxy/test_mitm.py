@@ -312,4 +312,4 @@ def test_mitmproxy_is_imported_late_and_without_its_other_addons(tmp_path: Path,
 
 
 def test_without_mitmproxy_it_says_what_to_install() -> None:
-    assert "tapeproxy[record]" in python(_MISSING)
+    assert "'.[record]'" in python(_MISSING)

@@ -74,3 +74,32 @@ def test_a_tag_that_makes_no_sense_is_no_tag() -> None:
     run = replayer(("m", 0, 3))
     assert isinstance(run.decide(asked("nonsense")), Answer)
     assert run.drifts == []
+
+
+def test_a_response_that_is_not_http_is_not_served() -> None:
+    one = exchange(URL.decode(), b"ok", headers=((b"a", b"b\r\nc: d"),))
+    run = Replayer(tape_of([one]), Redactor(KEY), lambda _: False, lambda _: None)
+    decision = run.decide(asked("m#0@0"))
+    assert isinstance(decision, Violation)
+    assert (decision.kind, run.served) == ("malformed", 0)
+    assert "the tape holds a response that is not HTTP: of exchange 1, its header 'a'" in decision.what
+
+
+def test_what_a_violation_says_of_a_long_request_is_short() -> None:
+    run = Replayer(tape_of([exchange(URL.decode(), b"ok")]), Redactor(KEY), lambda _: False, lambda _: None)
+    long = URL + b"a" * 100_000 + b"?q=" + b"b" * 100_000
+    decision = run.decide(Asked(b"GET", long, (), b""))
+    assert isinstance(decision, Violation)
+    assert decision.request.startswith("GET https://api.example.com/aaa")
+    assert len(decision.request) == 2048
+    assert max(len(decision.to_text()), len(decision.to_answer())) < 20_000
+
+
+def test_of_many_differences_only_the_first_are_told() -> None:
+    one = exchange(URL.decode(), b"ok", method=b"POST", body=b"[" + b"1," * 5000 + b"1]")
+    run = Replayer(tape_of([one]), Redactor(KEY), lambda _: False, lambda _: None)
+    headers = ((b"content-type", b"application/json"),)
+    decision = run.decide(Asked(b"POST", URL, headers, b"[" + b"2," * 5000 + b"2]"))
+    assert isinstance(decision, Violation)
+    assert decision.explanation is not None
+    assert len(decision.explanation.differences) == 100

@@ -272,6 +272,30 @@ def test_a_strange_tape_never_hangs_nor_goes_back(lines: list[Line], python: Pat
     assert values == sorted(set(values))
 
 
+FAMILY = """
+import json, os, subprocess, sys, time
+start = time.time()
+child = "import time; print(time.time(), time.monotonic(), [time.time_ns() for _ in range(50)])"
+children = [subprocess.check_output([sys.executable, "-c", child], text=True) for _ in range(2)]
+read, write = os.pipe()
+if os.fork() == 0:
+    os.write(write, repr([time.time(), time.time() - start]).encode())
+    os._exit(0)
+forked = os.read(read, 1000).decode()
+os.wait()
+print(json.dumps([start, children, forked, time.time()]))
+"""
+
+
+@everywhere
+def test_child_processes_have_clocks_of_their_own(python: Path, sidecar: Path) -> None:
+    recorded = run(FAMILY, python=python, sidecar=sidecar)
+    assert recorded.json[1][0] != recorded.json[1][1]
+    replayed = replay(FAMILY, python=python, sidecar=sidecar, recorded=recorded)
+    assert replayed.json == recorded.json
+    assert not replayed.of("note")
+
+
 UNINSTALL = """
 import datetime, sys, time
 from time import time as kept

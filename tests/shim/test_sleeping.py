@@ -237,13 +237,13 @@ event = threading.Event()
 def wait(seconds): order.append((seconds, event.wait(seconds)))
 thread = threading.Thread(target=wait, args=(0.4,))
 thread.start()
-time.sleep(30)
+time.sleep(3)
 order.append("main")
 thread.join(timeout=60)
-asyncio.run(asyncio.sleep(30))
+asyncio.run(asyncio.sleep(3))
 thread = threading.Thread(target=wait, args=(60,))
 thread.start()
-asyncio.run(asyncio.sleep(30))
+asyncio.run(asyncio.sleep(3))
 event.set()
 thread.join(timeout=60)
 print(order)
@@ -265,9 +265,7 @@ def test_a_library_that_looks_after_itself_is_of_no_concern(python: Path, sideca
         "        except queue.Empty: pass\n"
         "threading.Thread(target=run, args=(queue.Queue(),), daemon=True).start()\n"
     )
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import telemetry; asyncio.run(asyncio.sleep(30)); time.sleep(30)"
-    )
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import telemetry; asyncio.run(asyncio.sleep(4)); time.sleep(4)"
     _, took = replay(ASYNC + code, python, sidecar, str(library))
     assert took < 3
 

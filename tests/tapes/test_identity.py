@@ -122,3 +122,13 @@ def test_targets(url: bytes, authority: str, path: bytes, query: bytes | None) -
 def test_a_url_that_is_not_absolute_is_refused(url: bytes) -> None:
     with pytest.raises(ValueError, match="not an absolute URL"):
         parse_target(url)
+
+
+@pytest.mark.parametrize("inner", [b"1", b"1" * 25])
+def test_json_of_any_depth_has_an_identity(inner: bytes) -> None:
+    """By value down to what orjson writes, byte for byte below; long numbers are read another way."""
+
+    def canonical(depth: int) -> str:
+        return identify(b"POST", URL, JSON, b"[" * depth + inner + b"]" * depth).body.form
+
+    assert [canonical(depth) for depth in (254, 255, 1023, 1025, 100_000)] == ["json"] + ["bytes"] * 4

@@ -155,3 +155,10 @@ def test_lanes_hold_where_only_the_identity_is_the_same() -> None:
         exchange.request = replace(exchange.request, lane=lane)
     index = Index(exchanges)
     assert numbers(index, of("m/t1", b'{ "y":2, "x":1 }'), of("m/t0", b'{ "y":2, "x":1 }')) == [2, 1]
+
+
+def test_a_taped_url_that_is_not_absolute_is_named_with_its_exchange() -> None:
+    exchanges = taped((b"/a", b"{}"), (b"/b", b"{}"))
+    exchanges[1].request = replace(exchanges[1].request, url=b"/b")
+    with pytest.raises(ValueError, match=r"exchange 2: not an absolute URL: '/b'"):
+        Index(exchanges)

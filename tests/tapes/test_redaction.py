@@ -155,6 +155,27 @@ def test_a_short_secret_gets_a_longer_token_and_pieces_still_join() -> None:
     assert mask_tokens(b"".join(out)) == b"a <secret> b"
 
 
+@pytest.mark.parametrize("at", range(1, len(SECRET)))
+def test_a_body_that_breaks_off_in_a_secret(at: int) -> None:
+    text = b"the key is " + SECRET[:at].encode()
+    redacted = b"the key is " + TOKEN[:at]
+    for pieces in ([text], [text[:-1], text[-1:]], [text[:9], text[9:]]):
+        out, _ = feed_all(pieces, [SECRET])
+        assert [len(piece) for piece in out] == [len(piece) for piece in pieces]
+        assert b"".join(out) == (redacted if at >= 8 else text)
+
+
+def test_a_body_that_ends_in_a_whole_secret_which_begins_another_one() -> None:
+    out, _ = feed_all([b"x " + SECRET.encode()], [SECRET, SECRET + "-and-more"])
+    assert out == [b"x " + TOKEN]
+
+
+@pytest.mark.parametrize("cut", range(8, 12))
+def test_of_a_short_secret_cut_off_no_byte_is_left(cut: int) -> None:
+    out, _ = feed_all([b"x ", b"short-one-12"[:cut]], ["short-one-12"])
+    assert out[0] == b"x " and b"short" not in out[1] and len(out[1]) == cut
+
+
 @given(st.lists(st.binary(max_size=20), max_size=12))
 def test_a_stream_without_secrets_is_unchanged(pieces: list[bytes]) -> None:
     out, _ = feed_all(pieces, [SECRET])

@@ -1,11 +1,12 @@
 import asyncio
 
 import anthropic
+from anthropic.types import MessageParam
 
-ASK = [{"role": "user", "content": "Count to five, please."}]
+ASK: list[MessageParam] = [{"role": "user", "content": "Count to five, please."}]
 
 client = anthropic.Anthropic()
-print(client.messages.create(model="claude-sonnet-4-5", max_tokens=100, messages=ASK).content[0].text)
+print(client.messages.create(model="claude-sonnet-4-5", max_tokens=100, messages=ASK).content[0])
 with client.messages.stream(model="claude-sonnet-4-5", max_tokens=100, messages=ASK) as stream:
     for text in stream.text_stream:
         print(text)

@@ -1,8 +1,9 @@
 import asyncio
 
 import openai
+from openai.types.chat import ChatCompletionMessageParam
 
-ASK = [{"role": "user", "content": "Count to five, please."}]
+ASK: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Count to five, please."}]
 
 client = openai.OpenAI()
 print(client.chat.completions.create(model="gpt-4o", messages=ASK).choices[0].message.content)
