@@ -39,7 +39,7 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection, Http1Server
 
-from tapeproxy.addons.h1reading import DoubledFraming, NoBody, RawPath, Refusals, Refused, ResetBodies
+from tapeproxy.addons.h1reading import DoubledFraming, ListedLength, NoBody, RawPath, Refusals, Refused, ResetBodies
 from tapeproxy.tapes.records import Headers
 
 type Commands = Generator[commands.Command, Any, None]
@@ -103,7 +103,7 @@ def ends_what_has_no_body() -> bool:
 
 def takes_a_cut_for_an_end() -> bool:
     """True when this mitmproxy ends a body that nothing else delimits by the connection's end: it can't know better."""
-    connection, _ = _asked()
+    connection = _asked()
     answer = events.DataReceived(connection.conn, b"HTTP/1.1 200 OK\r\n\r\nbody")
     seen = _run(connection, answer, events.ConnectionClosed(connection.conn))
     return any(isinstance(event, ResponseEndOfMessage) for event in _received(seen))
@@ -124,14 +124,16 @@ def refuses_raw_paths() -> bool:
 
 def _answers(raw: bytes) -> Iterator[HttpEvent]:
     """What mitmproxy's original client layer makes of a server's bytes in answer to a GET."""
-    connection, _ = _asked()
+    connection = _asked()
     yield from _received(_run(connection, events.DataReceived(connection.conn, raw)))
 
 
-def _asked() -> tuple[Http1Client, list[commands.Command]]:
+def _asked() -> Http1Client:
+    """mitmproxy's original client layer, once it has sent a GET."""
     connection = Http1Client(_context())
     get = RequestHeaders(1, Request.make("GET", "http://probe/"), end_stream=True)
-    return connection, list(_run(connection, events.Start(), get, RequestEndOfMessage(1)))
+    _run(connection, events.Start(), get, RequestEndOfMessage(1))
+    return connection
 
 
 def _context() -> Context:
@@ -146,8 +148,8 @@ def _run(connection: Http1Connection, *given: events.Event) -> list[commands.Com
     return [command for event in given for command in connection.handle_event(event)]
 
 
-def _received(commands_: list[commands.Command]) -> Iterator[HttpEvent]:
-    return (command.event for command in commands_ if isinstance(command, ReceiveHttp))
+def _received(given: list[commands.Command]) -> Iterator[HttpEvent]:
+    return (command.event for command in given if isinstance(command, ReceiveHttp))
 
 
 class _TrailerReader:
@@ -250,7 +252,7 @@ _GUARDS: tuple[tuple[Any, ...], ...] = (
     ("informational", stalls_on_informational, _Informational),
     ("no body", ends_what_has_no_body, NoBody),
     ("resets", takes_a_cut_for_an_end, ResetBodies),
-    ("doubled framing", refuses_doubled_framing, DoubledFraming),
+    ("doubled framing", refuses_doubled_framing, DoubledFraming, ListedLength),
     ("raw paths", refuses_raw_paths, RawPath),
 )
 """Name, probe, and the classes that are mixed in, the outermost first."""

@@ -20,6 +20,7 @@ from mitmproxy.proxy.layers.http._events import (
     HttpEvent,
     RequestHeaders,
     RequestProtocolError,
+    ResponseEndOfMessage,
     ResponseHeaders,
     ResponseProtocolError,
 )
@@ -33,6 +34,7 @@ type Refused = Callable[[bytes, str, tuple[str, int] | None], None]
 _ABSOLUTE = re.compile(rb"([^\s]+ +[A-Za-z]+://[^/\s\x80-\xff]+)(/[^\s]*)( +HTTP/[^\r\n]*)")
 _RAW = re.compile(rb"[\x80-\xff]+")
 _FRAMING = (b"content-length", b"transfer-encoding")
+_LINES = tuple(b"\r\n" + name + b":" for name in _FRAMING)
 
 
 class RawPath(Http1Server):
@@ -102,9 +104,11 @@ class DoubledFraming(Http1Client):
     def _show_once(self) -> list[tuple[bytes, bytes]] | None:
         """Leave one of each framing header in the buffered head; returns all as they came, None if all is well."""
         head, end, rest = bytes(self.buf).partition(b"\r\n\r\n")
-        if not end or b"\r\n " in head or b"\r\n\t" in head or not any(_doubled(head.lower(), n) for n in _FRAMING):
+        if not end or b"\r\n " in head or b"\r\n\t" in head or not _is_doubled(head.lower()):
             return None
         status, *lines = head.split(b"\r\n")
+        if any(b":" not in line for line in lines):
+            return None  # refused, as it is elsewhere
         fields = [(name, value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
         kept = [f for f in fields if f[0].lower() not in _FRAMING]
         for wanted in _FRAMING:
@@ -116,9 +120,25 @@ class DoubledFraming(Http1Client):
         return fields
 
 
-def _doubled(head: bytes, name: bytes) -> bool:
-    values = re.findall(rb"\r\n" + name + rb":([^\r]*)", head)
-    return len(values) > 1 or any(b"," in value for value in values)
+class ListedLength(Http1Server):
+    """Closes the connection after a Content-Length that is a list: some clients then read up to the close."""
+
+    def send(self, event: HttpEvent) -> Commands:
+        ended = self.response if isinstance(event, ResponseEndOfMessage) else None
+        lengths = ended.headers.get_all("content-length") if ended else []
+        yield from super().send(event)
+        if any("," in length for length in lengths):
+            yield commands.CloseConnection(self.conn)
+            self.state = self.done
+
+
+def _is_doubled(head: bytes) -> bool:
+    # Asked of every response, so by `find`: a regular expression takes five times as long.
+    for line in _LINES:
+        at = head.find(line)
+        if at >= 0 and (b"," in head[at:].split(b"\r\n", 2)[1] or head.find(line, at + 2) >= 0):
+            return True
+    return False
 
 
 class ResetBodies(Http1Client):

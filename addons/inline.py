@@ -11,6 +11,9 @@ body, a response's head and its first chunk. Chunks stay chunks; only TCP sees o
 
 And all that passes in a CONNECT tunnel goes through the layers that answered the CONNECT, which have nothing more to
 say. Once TLS is up inside, they are left out.
+
+All this leans on mitmproxy's insides, so when the wire starts an exchange is put through the short way, without a
+socket. Where it does not come out as it should, as with another version, everything goes mitmproxy's own way.
 """
 
 import inspect
@@ -20,20 +23,27 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from mitmproxy import ctx
+from mitmproxy.connection import Client, ConnectionState
 from mitmproxy.http import MessageData
 from mitmproxy.proxy import layers
-from mitmproxy.proxy.commands import CloseConnection, CloseTcpConnection, Command, SendData, StartHook
-from mitmproxy.proxy.events import Event, HookCompleted
-from mitmproxy.proxy.layers.http import HttpStream
+from mitmproxy.proxy.commands import (
+    CloseConnection,
+    CloseTcpConnection,
+    Command,
+    OpenConnection,
+    SendData,
+    StartHook,
+)
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.events import DataReceived, Event, HookCompleted, OpenConnectionCompleted, Start
+from mitmproxy.proxy.layers.http import HTTPMode, HttpStream
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHook, HttpResponseHeadersHook, HttpResponseHook
 
 from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.sockets import proxy_server
 
 if TYPE_CHECKING:
-    from mitmproxy.connection import Client
     from mitmproxy.options import Options
-    from mitmproxy.proxy.context import Context
     from mitmproxy.proxy.layer import Layer
     from mitmproxy.tls import TlsData
 
@@ -44,29 +54,42 @@ _PIECES = 4
 """How many writes are joined at most: the first should not wait for long."""
 
 
-class InlineHooks:
-    """Addon: makes every new connection go the short way."""
+_HOOKS = ["requestheaders", "request", "responseheaders", "response"]
+_checked: Callable[[MessageData], None] | None = getattr(MessageData, "__post_init__", None)
 
-    def __init__(self, failures: Failures) -> None:
+
+class InlineHooks:
+    """Addon: makes every new connection go the short way, where `probe` finds that it leads to the same place."""
+
+    def __init__(self, failures: Failures, probe: "Callable[[Options], bool] | None" = None) -> None:
         self._failures = failures
+        self._probe = probe or leads_there
         self._calls: dict[str, _Calls | None] = {}
         self._options: Options | None = None
-        # A check of every field's type, which mitmproxy leaves out itself under `python -O`.
-        MessageData.__post_init__ = _no_check  # type: ignore[method-assign]
-        # HttpLayer makes its streams from this name; the original class stays as it is.
-        engine: Any = layers.http
-        engine.HttpStream = type("HttpStream", (_InlineStream,), {"run": staticmethod(self.run)})
+        _shorten(None)  # what another wire in this process has left
+
+    def running(self) -> None:
+        with self._failures:
+            try:
+                options = _snapshot(ctx.options)
+            except AttributeError:
+                return
+            if self._probe(options):
+                self._options = options
+                _shorten(self.run)
 
     def client_connected(self, client: "Client") -> None:
+        if self._options is None:
+            return
         with self._failures:
             handler = proxy_server().connections[client.id]
             context = handler.layer.context
-            if self._options is None:
-                self._options = _snapshot(context.options)
             context.options = self._options
             handler.layer = cast("Layer", _ShortLayer(handler.layer, context, self.run))
 
     def tls_established_client(self, data: "TlsData") -> None:
+        if self._options is None:
+            return
         with self._failures:
             context = data.context
             stream = next((layer for layer in context.layers if isinstance(layer, HttpStream)), None)
@@ -141,6 +164,53 @@ class _ShortLayer:
         if self._in_tunnel and isinstance(command, CloseTcpConnection):
             return CloseConnection(command.connection)
         return command
+
+
+def leads_there(options: "Options") -> bool:
+    """True when an exchange that goes the short way calls its hooks in their order and is passed on as it came."""
+    hooks: list[str] = []
+
+    def run(hook: StartHook) -> bool:
+        hooks.append(hook.name)
+        return True
+
+    _shorten(run)
+    try:
+        return _passes(options, run) and [name for name in hooks if name in _HOOKS] == _HOOKS
+    except Exception:
+        return False  # whatever it is that this mitmproxy has not got, or does otherwise
+    finally:
+        _shorten(None)
+
+
+def _passes(options: "Options", run: Callable[[StartHook], bool]) -> bool:
+    client = Client(peername=("", 0), sockname=("", 0), timestamp_start=0, state=ConnectionState.OPEN)
+    context = Context(client, options)
+    short = _ShortLayer(layers.HttpLayer(context, HTTPMode.regular), context, run)
+    list(short.handle_event(Start()))
+    asked = b"POST http://probe/ HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi"
+    commands = short.handle_event(DataReceived(client, asked))
+    (opening,) = (command for command in commands if isinstance(command, OpenConnection))
+    server = opening.connection
+    server.state = ConnectionState.OPEN
+    sent = _sent(short.handle_event(OpenConnectionCompleted(opening, None)))
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    got = _sent(short.handle_event(DataReceived(server, answer)))
+    return sent == [(server, asked.replace(b"http://probe", b""))] and got == [(client, answer)]
+
+
+def _sent(commands: Iterable[Command]) -> list[tuple[object, bytes]]:
+    return [(command.connection, command.data) for command in commands if isinstance(command, SendData)]
+
+
+def _shorten(run: Callable[[StartHook], bool] | None) -> None:
+    """Make mitmproxy's streams call their hooks by `run` in this process; None: as mitmproxy made them."""
+    # HttpLayer makes its streams from this name; the original class stays as it is.
+    engine: Any = layers.http
+    engine.HttpStream = type("HttpStream", (_InlineStream,), {"run": staticmethod(run)}) if run else HttpStream
+    if _checked is not None:
+        # A check of every field's type, which mitmproxy leaves out itself under `python -O`.
+        MessageData.__post_init__ = _no_check if run else _checked  # type: ignore[method-assign]
 
 
 def _join(commands: Iterable[Command]) -> Iterator[Command]:

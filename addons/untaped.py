@@ -1,4 +1,4 @@
-"""What comes through without being taped, noted: WebSockets, tunnels of other protocols, refused handshakes, requests."""
+"""What comes through without being taped, noted: WebSockets, other protocols, refused handshakes and requests."""
 
 import re
 from collections import Counter
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from mitmproxy.tls import TlsData
 
 _TARGET = re.compile(
-    rb"(?P<method>\S{1,40}) +(?P<scheme>[A-Za-z]{1,10}://)?(?P<user>[^/\s]*@)?(?P<host>[^/\s]*)(?P<path>\S*)"
+    rb"(?P<method>\S{1,40}) +(?P<scheme>[A-Za-z]{1,10}://)?(?P<user>[^/?#\s]*@)?(?P<host>[^/?#\s]*)(?P<path>\S*)"
 )
+_LONG = 260
+"""Bytes of a host, and of a path, in a note."""
 
 
 class Untaped:
@@ -82,16 +84,17 @@ class Untaped:
 def _target(line: bytes, server: tuple[str, int] | None) -> tuple[str, str, int, bytes]:
     """Method, host, port (0: not said) and URL of a request line, as far as it can be read; no user, no password."""
     found = _TARGET.match(line)
+    host, port = server or ("", 0)
     if found is None:
-        return "a request", *(server or ("", 0)), b"(unreadable)"
-    method, path = found["method"].decode("ascii", "replace"), found["path"][:200]
-    if not found["host"]:
-        return method, *(server or ("", 0)), path
-    name, _, port = found["host"][:260].rpartition(b":")
-    if not name or not port.isdigit():
-        name, port = found["host"][:260], b"0"
-    host = name.decode("utf-8", "backslashreplace")
-    return method, host, int(port[:5]), (found["scheme"] or b"").lower() + found["host"][:260] + path
+        return "a request", host, port, b"(unreadable)"
+    method, authority = found["method"].decode("ascii", "replace"), found["host"][:_LONG]
+    url = (found["scheme"] or b"").lower() + authority + found["path"][:_LONG]
+    if not found["scheme"] and method != "CONNECT":
+        return method, host, port, url
+    name, _, digits = authority.rpartition(b":")
+    if not name or not digits.isdigit():  # no port, or an IPv6 address, or nonsense
+        name, digits = authority, b"0"
+    return method, name.decode("utf-8", "backslashreplace"), int(digits[:5]), url
 
 
 def _address(server: "Server") -> tuple[str, int]:

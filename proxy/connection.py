@@ -12,20 +12,21 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
-import httptools
-
 from tapeproxy.proxy.playback import Pace, Playback
 from tapeproxy.proxy.replayer import Asked, Live
+from tapeproxy.proxy.requestreader import RequestReader, UnreadableError
 from tapeproxy.proxy.tlschannel import TlsChannel
 from tapeproxy.tapes.answers import Answer, Finish
+from tapeproxy.tapes.hosts import split_authority
 from tapeproxy.tapes.violations import Violation
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.inside import Heard
     from tapeproxy.proxy.tapeserver import TapeServer
+    from tapeproxy.tapes.records import Headers
 
-MAX_HEAD = 1 << 18
-MAX_BODY = 1 << 29
+_MOST_WAITING = 64
+"""Requests that may wait for their turn before no more are read."""
 _AT_ONCE = 1 << 20
 """Bytes of an answer that are sent in one go when nothing is paced."""
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
@@ -47,9 +48,13 @@ class Connection(asyncio.BufferedProtocol):
         self._origin = b""  # scheme and authority of the requests in its tunnel
         self._tunnel_open = False  # the tunnel's first byte was seen
         self._relay: asyncio.Transport | None = None
-        self._queue: deque[tuple[Asked, bool]] = deque()
+        self._queue: deque[tuple[Asked | Violation, bool]] = deque()
         self._busy = False
         self._closing = False
+        self._holding = False  # the client is waited for to leave
+        self._deaf = False  # the last request was heard
+        self._half_closed = False  # by the client, which may still read
+        self._held_back = False  # too many requests wait
         self._playback: Playback | None = None
         self._task: asyncio.Task[None] | None = None
         self._paused = False
@@ -57,12 +62,12 @@ class Connection(asyncio.BufferedProtocol):
         # A proactor loop reads ahead, so there each connection needs an inbox of its own.
         shared = isinstance(server.loop, asyncio.SelectorEventLoop)
         self._inbox = server.inbox if shared else memoryview(bytearray(_OWN_INBOX))
-        self._reset_parser()
+        self._reader = RequestReader()
 
     @property
     def idle(self) -> bool:
         """No answer is under way."""
-        return not self._busy and self._relay is None
+        return not self._busy and not self._queue and self._relay is None
 
     # --- asyncio.Protocol --------------------------------------------------------------------------------------
 
@@ -85,22 +90,51 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = True
         if self._playback is not None:
             self._playback.pause()
+        if self._relay is not None:
+            self._relay.pause_reading()
 
     def resume_writing(self) -> None:
         self._paused = False
+        if self._relay is not None:
+            self._relay.resume_reading()
+        # Not at once: asyncio calls this while it writes, and a transport that is closed just then closes twice.
+        self._server.loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        if self._paused or self._closing:
+            return
         if self._playback is not None:
             self._playback.resume()
+        else:
+            self._next()
+
+    def eof_received(self) -> bool:
+        """Whether the connection stays open: a client that sends no more may still wait for its answer."""
+        if self._relay is not None:
+            self._relay.write_eof()
+            return True
+        return self._still_answers()
+
+    def _still_answers(self) -> bool:
+        self._half_closed = True
+        # A server of the run should notice that its client has left, which looks the same.
+        return not self.idle and self._task is None and not self._holding
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._inbox
 
     def buffer_updated(self, nbytes: int) -> None:
         self.last_heard = self._server.woken()
-        self._receive(self._inbox[:nbytes])
+        try:
+            self._receive(self._inbox[:nbytes])
+        except Exception as error:
+            self._bug(error)
 
     def _receive(self, data: bytes | memoryview) -> None:
         if self._relay is not None:
             self._relay.write(bytes(data))
+        elif self._deaf or self._closing:
+            return
         elif self._authority is not None and not self._tunnel_open:
             self._open_tunnel(data)
         elif self._tls is not None:
@@ -109,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
             self._parse(data)
         # requests and urllib3 turn Nagle on behind a proxy and write head and body apart: without an immediate ACK of
         # the head, the body waits for our 40 ms delayed-ACK timer.
-        if self._in_message and _QUICKACK is not None and not self._closing:
+        if self._reader.reading and _QUICKACK is not None and not self._closing:
             self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     # --- tunnel and TLS ----------------------------------------------------------------------------------------
@@ -138,116 +172,118 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(out)
         if plain:
             self._parse(plain)
-        if tls.closed and not self._closing and not self._busy:
+        if tls.closed and not self._closing and not self._still_answers():
             self._close()
 
     def _tunnel_host(self) -> str:
         assert self._authority is not None
         return self._authority.rsplit(b":", 1)[0].decode("latin-1").strip("[]")
 
-    # --- HTTP/1.1: the parser's callbacks ----------------------------------------------------------------------
-
-    def _reset_parser(self) -> None:
-        self._parser = httptools.HttpRequestParser(self)
-        self._in_message = False
-        self._clear_message()
-
-    def _clear_message(self) -> None:
-        self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
-        self._head_size = 0
-        self._body_size = 0
+    # --- HTTP/1.1 in -------------------------------------------------------------------------------------------
 
     def _parse(self, data: bytes | memoryview) -> None:
-        self._in_message = True
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            rest = memoryview(data)[upgrade.args[0] :]
-            if self._authority is not None and not self._tunnel_open and rest:
-                self._receive(rest)
-        except _TooLargeError as error:
-            self._refuse("too-large", str(error))
-        except httptools.HttpParserError as error:
-            # httptools wraps what a callback raises.
-            cause = error.__context__ if isinstance(error.__context__, _TooLargeError) else None
-            self._refuse("too-large" if cause else "malformed", str(cause or error))
-
-    def on_message_begin(self) -> None:
-        self._clear_message()
-
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-        self._head_size += len(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
-        self._head_size += len(name) + len(value)
-        if self._head_size > MAX_HEAD:
-            raise _TooLargeError(f"the request's head is larger than {MAX_HEAD} bytes")
-
-    def on_headers_complete(self) -> None:
-        expected = [value for name, value in self._headers if len(name) == 6 and name.lower() == b"expect"]
-        if any(value.lower() == b"100-continue" for value in expected):
-            self._send(_CONTINUE)
-
-    def on_body(self, data: bytes) -> None:
-        self._body.append(data)
-        self._body_size += len(data)
-        if self._body_size > MAX_BODY:
-            raise _TooLargeError(f"the request's body is larger than {MAX_BODY} bytes")
-
-    def on_message_complete(self) -> None:
-        self._in_message = False
-        method = self._parser.get_method()
-        if method == b"CONNECT":
-            self._connect(self._url)
+            rest = self._reader.feed(data)
+        except UnreadableError as error:
+            self._take_requests()
+            what = f"a request could not be read: {error.what}"
+            where = error.line if not error.line.endswith(" ") else error.line + self._place()
+            self._refuse(Violation("too-large" if error.too_large else "malformed", where, what))
             return
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        http10 = self._parser.get_http_version() == "1.0"
-        asked = Asked(method, self._absolute(self._url), tuple(self._headers), body, http10)
-        self._queue.append((asked, self._parser.should_keep_alive() and not self._parser.should_upgrade()))
-        self._clear_message()
-        if not self._busy:
-            self._next()
+        self._take_requests()
+        if rest and self._authority is not None and not self._tunnel_open:
+            self._receive(rest)
+        elif self._reader.expects and self.idle:
+            self._proceed()
 
-    def _absolute(self, url: bytes) -> bytes:
-        if not url.startswith(b"/") and url != b"*":
-            return url
-        path = b"" if url == b"*" else url
-        if self._origin:
-            return self._origin + path
-        host = next((value for name, value in self._headers if name.lower() == b"host"), b"")
-        return b"http://" + host + path
+    def _proceed(self) -> None:
+        self._reader.expects = False
+        self._send(_CONTINUE)
+
+    def _take_requests(self) -> None:
+        requests, self._reader.requests = self._reader.requests, []
+        for method, url, headers, body, http10, keep in requests:
+            if method == b"CONNECT":
+                self._connect(url)
+            elif not self._deaf:
+                self._enqueue(Asked(method, self._absolute(url, headers), headers, body, http10), keep)
+
+    def _absolute(self, url: bytes, headers: Headers) -> bytes:
+        """The URL as the record wire has it: in a tunnel, whoever the tunnel leads to is asked."""
+        if url.startswith(b"/") or url == b"*":
+            if self._origin:
+                return self._origin + url
+            return b"http://" + next((value for name, value in headers if name.lower() == b"host"), b"") + url
+        scheme, separator, rest = url.partition(b"://")
+        if self._origin and separator and scheme.isalpha():
+            return self._origin + b"/" + rest.partition(b"/")[2]
+        return url
 
     def _connect(self, authority: bytes) -> None:
+        line = f"CONNECT {authority.decode('latin-1')}"
+        if self._authority is not None or not self.idle:
+            self._refuse(Violation("tunnel", line, "a tunnel was asked for inside a tunnel, or behind other requests"))
+            return
+        target = split_authority(authority)
+        if target is None:
+            self._refuse(Violation("malformed", line, "a tunnel was asked for to what is no host and port"))
+            return
         self._authority = authority
-        self._reset_parser()
-        host, _, port = authority.rpartition(b":")
-        target = (host.decode("latin-1").strip("[]"), int(port) if port.isdigit() else 0)
+        self._reader = RequestReader()
         self._transport.write(_ESTABLISHED)
         if self._server.is_inside(*target):
             self._tunnel_open = True
             self._transport.pause_reading()
             self._task = self._server.loop.create_task(self._tunnel(*target))
 
+    def _refuse(self, violation: Violation) -> None:
+        """Count it, and answer with it when its turn comes."""
+        self._server.replayer.violate(violation)
+        self._enqueue(violation, keep=False)
+
+    def _place(self) -> str:
+        return (self._authority or b"the proxy").decode("latin-1")
+
+    def _enqueue(self, turn: Asked | Violation, keep: bool) -> None:
+        self._queue.append((turn, keep))
+        self._deaf = not keep
+        if len(self._queue) > _MOST_WAITING and not self._held_back:
+            self._held_back = True
+            self._transport.pause_reading()
+        self._next()
+
     # --- answering ---------------------------------------------------------------------------------------------
 
     def _next(self) -> None:
-        if not self._queue or self._closing:
+        if self._busy or self._paused or not self._queue or self._closing:
             return
         self._busy = True
-        asked, keep = self._queue.popleft()
+        turn, keep = self._queue.popleft()
+        if self._held_back and len(self._queue) <= _MOST_WAITING // 2:
+            self._hear_again()
+        try:
+            self._answer(turn, keep)
+        except Exception as error:
+            self._bug(error, turn)
+
+    def _answer(self, turn: Asked | Violation, keep: bool) -> None:
+        if isinstance(turn, Violation):
+            self._send(turn.to_answer())
+            self._finish("close")
+            return
         self._server.before_request()
-        decision = self._server.replayer.decide(asked)
+        decision = self._server.replayer.decide(turn)
         if isinstance(decision, Answer):
             self._play(decision, keep)
         elif isinstance(decision, Violation):
-            self._send(decision.to_answer(body=asked.method != b"HEAD"))
+            self._send(decision.to_answer(body=turn.method != b"HEAD"))
             self._finish("close")
         else:
-            self._task = self._server.loop.create_task(self._live(asked, decision, keep))
+            self._task = self._server.loop.create_task(self._live(turn, decision, keep))
+
+    def _hear_again(self) -> None:
+        self._held_back = False
+        self._transport.resume_reading()
 
     def _play(self, answer: Answer, keep: bool) -> None:
         finish = answer.finish if keep or answer.finish != "keep" else "close"
@@ -256,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
             self._finish(finish)
             return
         pace = Pace(self._server.woken(), self._server.speed)
-        self._playback = Playback(self._server.loop, answer, pace, self._send, lambda: self._finish(finish))
+        self._playback = Playback(self._server.loop, answer, pace, self._send, lambda: self._finish(finish), self._bug)
         if self._paused:
             self._playback.pause()
         self._playback.start()
@@ -267,32 +303,50 @@ class Connection(asyncio.BufferedProtocol):
         def compare(heard: Heard) -> None:
             self._server.replayer.compare(live, heard.status, heard.headers, heard.body)
 
-        again = await relay_exchange(asked, live.host, live.port, self._send, compare)
+        try:
+            again = await relay_exchange(asked, live.host, live.port, self._send, compare)
+        except Exception as error:
+            self._bug(error, asked)
+            return
         self._finish("cut" if again is None else "keep" if keep and again else "close")
 
     async def _tunnel(self, host: str, port: int) -> None:
         from tapeproxy.proxy.inside import relay_tunnel
 
-        self._relay = await relay_tunnel(self._transport, host, port)
+        try:
+            self._relay = await relay_tunnel(self._transport, host, port)
+        except Exception as error:
+            self._bug(error)
+        self._task = None
         self._transport.resume_reading()
 
-    def _refuse(self, kind: str, what: str) -> None:
-        where = self._authority or b"the proxy"
-        violation = Violation(
-            "too-large" if kind == "too-large" else "malformed",
-            f"{self._parser_method()} {(self._url or where).decode('latin-1')}",
-            f"a request could not be read: {what}",
+    def _bug(self, error: Exception, turn: Asked | Violation | None = None) -> None:
+        """What nobody foresaw must not leave the client waiting, nor the run looking clean."""
+        line = (
+            f"{turn.method.decode('latin-1')} {turn.url.decode('latin-1')}"
+            if isinstance(turn, Asked)
+            else self._place()
         )
+        violation = Violation("internal", line, f"a bug in tapeproxy: {type(error).__name__}: {error}")
         self._server.replayer.violate(violation)
-        self._send(violation.to_answer())
-        self._finish("close")
-
-    def _parser_method(self) -> str:
-        return (self._parser.get_method() or b"?").decode("latin-1")
+        if self._closing:
+            return
+        if self._playback is None and self._task is None:
+            self._send(violation.to_answer())
+            self._finish("close")
+        else:
+            self._finish("cut")
 
     def _send(self, data: bytes) -> None:
-        if data and not self._closing:
-            self._transport.write(data if self._tls is None else self._tls.seal(data))
+        if not data or self._closing:
+            return
+        try:
+            sealed = data if self._tls is None else self._tls.seal(data)
+        except ssl.SSLError:  # the client broke the session off
+            self._closing = True
+            self._transport.abort()
+            return
+        self._transport.write(sealed)
 
     def _finish(self, how: Finish) -> None:
         self._playback = None
@@ -305,6 +359,10 @@ class Connection(asyncio.BufferedProtocol):
                 if self._queue:
                     # Not a direct call: a hundred pipelined requests would be a hundred frames deep.
                     self._server.loop.call_soon(self._next)
+                elif self._half_closed:
+                    self._close()
+                elif self._reader.expects:
+                    self._proceed()
             case "close":
                 self._close()
             case "cut":
@@ -315,7 +373,12 @@ class Connection(asyncio.BufferedProtocol):
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 self._transport.abort()
             case "hold":
-                pass  # connection_lost ends it
+                # connection_lost ends it, so the end of the connection must be heard.
+                self._holding = self._deaf = True
+                if self._half_closed:
+                    self._close()
+                elif self._held_back:
+                    self._hear_again()
 
     def _close(self) -> None:
         if self._tls is not None and self._tls.ready:
@@ -331,7 +394,3 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Drop the connection at once."""
         self._transport.abort()
-
-
-class _TooLargeError(Exception):
-    """Raised out of a parser callback."""

@@ -31,7 +31,8 @@ class Pace(NamedTuple):
 class Playback:
     """One answer on its way. Every due time is absolute, so a late part never makes the next one late.
 
-    `send` takes bytes, `done` is called after the last part, unless `cancel` came first.
+    `send` takes bytes. Unless `cancel` came first, `done` is called after the last part, or `failed` with what kept
+    it from coming.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Playback:
         pace: Pace,
         send: Callable[[bytes], None],
         done: Callable[[], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         self._loop = loop
         self._parts = answer.parts
@@ -48,6 +50,7 @@ class Playback:
         self._pace = pace
         self._send = send
         self._done = done
+        self._failed = failed
         self._offset = 0
         self._timer: asyncio.TimerHandle | None = None
         self._paused = False
@@ -70,11 +73,20 @@ class Playback:
     def cancel(self) -> None:
         """Send nothing more."""
         self._part, self._parts = None, iter(())
-        self._done = _nothing
+        self._done = self._failed = _nothing
         if self._timer is not None:
             self._timer.cancel()
 
     def _run(self) -> None:
+        # A timer calls this, and what is raised into the loop leaves a client waiting.
+        try:
+            self._send_due()
+        except Exception as error:
+            failed = self._failed
+            self.cancel()
+            failed(error)
+
+    def _send_due(self) -> None:
         self._timer = None
         self._running = True
         while not self._paused and (part := self._part) is not None:
@@ -95,5 +107,5 @@ class Playback:
             done()
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     pass

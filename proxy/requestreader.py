@@ -39,10 +39,11 @@ class RequestReader:
     `reading`: a request has begun and is not whole. `expects`: it waits for a 100 Continue.
     """
 
+    _began_now: bool  # in the bytes that are being fed
+
     def __init__(self) -> None:
         self.requests: list[Incoming] = []
         self.reading = False
-        self.expects = False
         self._parser = httptools.HttpRequestParser(self)
         self._clear()
 
@@ -81,7 +82,9 @@ class RequestReader:
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._head_size = self._body_size = self._fed = 0
-        self._head_done = self._began_now = self.expects = False
+        self._head_done = False
+        self._began_now = False
+        self.expects = False
 
     # --- the parser's callbacks --------------------------------------------------------------------------------
 

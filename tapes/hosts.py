@@ -2,8 +2,11 @@
 
 import functools
 import ipaddress
+import re
 
 _NAMED = ("127.0.0.1", "::1")
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
+_LONGEST_NAME = 253
 
 
 def is_loopback(host: str) -> bool:
@@ -30,3 +33,23 @@ def loopback_literals(host: str) -> tuple[str, ...]:
     if not address.is_loopback:
         return ()
     return ("::1",) if address.version == 6 else (str(address),)
+
+
+def split_authority(authority: bytes) -> tuple[str, int] | None:
+    """The host and port of a tunnel; None when it is no address and no name that DNS and a certificate could have."""
+    host, _, digits = authority.decode("latin-1").rpartition(":")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 5 and 0 < int(digits) <= 0xFFFF):
+        return None
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+        return (host, int(digits)) if _is_ipv6(host) else None
+    labels = host.removesuffix(".").split(".")
+    named = len(host) <= _LONGEST_NAME and all(_LABEL.fullmatch(label) for label in labels)
+    return (host, int(digits)) if named else None
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ipaddress.IPv6Address(text).scope_id is None
+    except ValueError:
+        return False

@@ -45,6 +45,8 @@ _SECRET_QUERY = frozenset(
 _MAYBE_QUERY = frozenset(b"key token sig auth code jwt".split())
 _HOLD = 3
 """A chunk is held back when it ends in at least this many bytes of a known secret's start."""
+_TELLING = 8
+"""Of a secret that a body breaks off in, so many bytes are worth hiding; fewer are any word's."""
 
 type Timed = tuple[int, bytes]
 
@@ -175,24 +177,37 @@ class StreamRedactor:
         text = self._context + b"".join(piece for _, piece in self._held)
         if any(text.endswith(start) for start in self._starts.get(text[-_HOLD:], ())):
             return []
-        return self.finish()
+        return self._release(self._find, b"")
 
     def finish(self) -> list[Timed]:
-        """The pieces still held: nothing follows them."""
+        """The pieces still held: nothing follows them. A secret that the body breaks off in is redacted that far."""
         if self._find is None or not self._held:
             return []
+        text = self._context + b"".join(piece for _, piece in self._held)
+        begun = [start for start in self._starts.get(text[-_HOLD:], ()) if text.endswith(start)]
+        longest = max(begun, key=len, default=b"")
+        return self._release(self._find, longest if len(longest) >= _TELLING else b"")
+
+    def _release(self, find: re.Pattern[bytes], begun: bytes) -> list[Timed]:
+        """All that is held, redacted; `begun` is what it ends in of a secret."""
         held = [(0, self._context), *self._held]
         self._context = b"".join(piece for _, piece in held)[-(_HOLD - 1) :]
         self._held = []
-        return _redact_pieces(held, self._find, self._tokens)[1:]
+        return _redact_pieces(held, find, self._tokens, begun)[1:]
 
 
-def _redact_pieces(pieces: list[Timed], find: re.Pattern[bytes], tokens: dict[bytes, bytes]) -> list[Timed]:
+def _redact_pieces(
+    pieces: list[Timed], find: re.Pattern[bytes], tokens: dict[bytes, bytes], begun: bytes
+) -> list[Timed]:
     text = b"".join(data for _, data in pieces)
-    if not any(form in text for form in tokens):
+    if not begun and not any(form in text for form in tokens):
         return pieces
-    matches = find.finditer(text)
-    cut = _cutter([(m.start(), m.end(), tokens[m[0]]) for m in matches], text)
+    spans = [(m.start(), m.end(), tokens[m[0]]) for m in find.finditer(text)]
+    start = len(text) - len(begun)
+    if begun and not (spans and spans[-1][1] > start):  # else it is the end of a whole secret
+        token = next(token for form, token in tokens.items() if form.startswith(begun))
+        spans.append((start, len(text), token[: len(begun)]))
+    cut = _cutter(spans, text)
     out: list[Timed] = []
     start = 0
     for t, data in pieces:

@@ -78,7 +78,7 @@ def test_a_start_is_read_to_the_microsecond(text: str, ns: int) -> None:
 def test_readings_are_absolute_again(tmp_path: Path) -> None:
     tape = tape_of([])
     tape.clocks.append(Clock(t=0, lane="m", n=0, ns=-5))
-    tape.lane_ends.append(LaneEnd(t=0, lane="m", reads=3))
+    tape.lane_ends += [LaneEnd(t=0, lane="m", reads=3), LaneEnd(t=0, lane="m", reads=0)]
     write_reads(tape, tmp_path / "reads")
     lines = [json.loads(line) for line in (tmp_path / "reads").read_text().splitlines()]
     assert lines == [{"lane": "m", "n": 0, "ns": epoch_ns(tape.head.started_at) - 5}, {"lane": "m", "reads": 3}]

@@ -82,7 +82,7 @@ def is_housekeeping(thread: int, frame: FrameType | None) -> bool:
         return False
     while frame is not None:
         file = frame.f_code.co_filename
-        if file.startswith(_OURS + "loops.py") or not (is_of_the_stdlib(file) or is_installed(file)):
+        if not (file.startswith(_OURS) or is_of_the_stdlib(file) or is_installed(file)):
             return False
         frame = frame.f_back
     return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from time import time_ns as _wall
 
-from . import channel, settings, timeline
+from . import channel, lanes, settings, timeline
 from .lanes import LANE, Lane, current
 
 TYPE_CHECKING = False
@@ -37,7 +37,22 @@ class _Tape:
     def __init__(self) -> None:
         self.jumps = {}  # type: dict[str, list[tuple[int, int]]]
         self.ends = {}  # type: dict[str, int]
-        self.first = 0  # the earliest instant of all; 0: there is none
+        self.first = 0  # an instant from the start of the recording; 0: there is none
+
+    def read(self, lane: str) -> None:
+        """Look up a lane, and those below it that are not known yet."""
+        found = {}  # type: dict[str, list[tuple[int, int]]]
+        for line in _lines(settings.READS, lane):
+            if "ns" in line:
+                found.setdefault(line["lane"], []).append((line["n"], line["ns"]))
+                if not self.first:
+                    self.first = line["ns"]
+            elif "reads" in line:
+                self.ends[line["lane"]] = line["reads"]
+        for name, jumps in found.items():
+            # The file's first line is read in any case, and may be of a lane that is not asked for.
+            if name == lane or name.startswith(lane + "/"):
+                self.jumps.setdefault(name, sorted(jumps, reverse=True))
 
 
 class _Free:
@@ -109,6 +124,9 @@ def _turn(lane: Any, number: int) -> int:
 def _begin(lane: Lane) -> None:
     """Find the lane on the tape, at its first read."""
     tape = _load()
+    if lane.id not in tape.jumps:
+        # A work item that came from another process brings its lane along, which is not below this process's own.
+        tape.read(lane.id)
     jumps = tape.jumps.get(lane.id)
     if jumps and jumps[-1][0] == 0:
         last = jumps[0][0]
@@ -146,26 +164,24 @@ def _load() -> _Tape:
     global _tape
     if _tape is None:
         tape = _Tape()
-        for line in _lines(settings.READS):
-            if "ns" in line:
-                tape.jumps.setdefault(line["lane"], []).append((line["n"], line["ns"]))
-            elif "reads" in line:
-                tape.ends[line["lane"]] = line["reads"]
-        for jumps in tape.jumps.values():
-            jumps.sort(reverse=True)
-        tape.first = min((jumps[-1][1] for jumps in tape.jumps.values()), default=0)
+        tape.read(lanes.root().id)
         _tape = tape
     return _tape
 
 
-def _lines(path: str) -> Iterator[dict[str, Any]]:
-    """The file's lines. Uses json's scanner without json, whose import costs more than all else here."""
+def _lines(path: str, lane: str) -> Iterator[dict[str, Any]]:
+    """The file's lines on this lane and those below it, and the first line in any case.
+
+    Uses json's scanner without json, whose import costs more than all else here.
+    """
     if not path:
         return
     scan = _scanner()
+    itself, below = f'"{lane}"', f"{lane}/"
     with open(path, encoding="utf-8") as file:
-        for text in file:
-            yield scan(text, 0)[0]
+        for number, text in enumerate(file):
+            if number == 0 or itself in text or below in text:
+                yield scan(text, 0)[0]
 
 
 def _scanner() -> Any:

@@ -1,17 +1,15 @@
-"""Requests that are hard to know again: parallel ones, random boundaries, other key orders, odd queries and bodies."""
+"""Requests that are hard to know again: odd queries, bodies, boundaries, orders; resets and redirects."""
 
 import io
 import json
 import random
 import tarfile
 import threading
-import time
 import uuid
 
 import httpx
 
 URL = "https://search.example.com"
-WHEN = f"{time.time_ns()}"
 client = httpx.Client(timeout=30)
 
 
@@ -24,7 +22,7 @@ def parallel() -> None:
     replies: dict[int, str] = {}
 
     def one(n: int) -> None:
-        replies[n] = httpx.get(f"{URL}/slow", params={"n": n, "of": WHEN}, timeout=30).text
+        replies[n] = httpx.get(f"{URL}/slow", params={"n": n}, timeout=30).text
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(4)]
     for thread in threads:
@@ -66,6 +64,25 @@ def odd() -> None:
         show(kind, client.post(f"{URL}/echo", content=body, headers={"content-type": kind}))
 
 
+def retry() -> None:
+    """The first attempt is reset, the second has its answer."""
+    for _ in range(2):
+        try:
+            show("retry", client.get(f"{URL}/flaky"))
+        except httpx.TransportError as error:
+            print("retry", type(error).__name__, flush=True)
+
+
+def moved() -> None:
+    """A redirect, followed and not."""
+    show("moved", client.get(f"{URL}/moved"))
+    reply = client.get(f"{URL}/moved", follow_redirects=True)
+    show("followed", reply)
+    print(reply.url, [step.headers["location"] for step in reply.history])
+
+
 parallel()
 multipart()
 odd()
+retry()
+moved()
