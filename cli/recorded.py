@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 UNTAPED = {
     "bypass": "a connection to {host} did not come through the proxy ({n}) and is not on the tape",
     "websocket-untaped": "WebSocket frames to {host} passed through untaped ({n}); a replay can't serve them",
+    "refused-by-proxy": "a request to {host} was refused by the record wire itself ({n}) and is not on the tape",
     "tunnel-untaped": "a tunnel to {host} was not HTTP and passed through untaped ({n}); a replay can't serve it",
     "client-refused-ca": (
         "a client refused our certificate for {host} ({n}): it reads none of SSL_CERT_FILE, REQUESTS_CA_BUNDLE, "

@@ -99,7 +99,7 @@ class TapeServer:
 
     def refused_tls(self, host: str, error: ssl.SSLError) -> None:
         """A client broke off the handshake: usually it does not trust our certificate authority."""
-        self.refusals.setdefault(host, error.reason or str(error))
+        self.refusals.setdefault(self.replayer.redactor.text(host), error.reason or str(error))
 
     def _schedule_sweep(self) -> None:
         self._sweep = self.loop.call_later(IDLE_SECONDS / 10, self._sweep_idle)
