@@ -48,6 +48,7 @@ class Connection(asyncio.BufferedProtocol):
         self._origin = b""  # scheme and authority of the requests in its tunnel
         self._tunnel_open = False  # the tunnel's first byte was seen
         self._relay: asyncio.Transport | None = None
+        self._early = b""  # bytes for a tunnel that is not yet through
         self._queue: deque[tuple[Asked | Violation, bool]] = deque()
         self._busy = False
         self._closing = False
@@ -186,6 +187,8 @@ class Connection(asyncio.BufferedProtocol):
             rest = self._reader.feed(data)
         except UnreadableError as error:
             self._take_requests()
+            if self._deaf:  # what comes after the last request says nothing
+                return
             what = f"a request could not be read: {error.what}"
             where = error.line if not error.line.endswith(" ") else error.line + self._place()
             self._refuse(Violation("too-large" if error.too_large else "malformed", where, what))
@@ -193,6 +196,8 @@ class Connection(asyncio.BufferedProtocol):
         self._take_requests()
         if rest and self._authority is not None and not self._tunnel_open:
             self._receive(rest)
+        elif rest and self._task is not None:
+            self._early = bytes(rest)
         elif self._reader.expects and self.idle:
             self._proceed()
 
@@ -318,6 +323,8 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:
             self._bug(error)
         self._task = None
+        if self._relay is not None and self._early:
+            self._relay.write(self._early)
         self._transport.resume_reading()
 
     def _bug(self, error: Exception, turn: Asked | Violation | None = None) -> None:

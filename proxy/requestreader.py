@@ -75,6 +75,8 @@ class RequestReader:
             raise UnreadableError(_HEAD_TOO_LARGE, self._line(), too_large=True)
 
     def _line(self) -> str:
+        if not self._url:  # the parser's first method stands for none
+            return "? "
         return f"{(self._parser.get_method() or b'?').decode('latin-1')} {self._url[:MAX_HEAD].decode('latin-1')}"
 
     def _clear(self) -> None:

@@ -21,6 +21,8 @@ from clirun import Cli, maps
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.encoder import TapeEncoder
+from tapeproxy.tapes.records import Head, Request, Response
 
 PROGRAM = Path(__file__).parent / "programs" / "odd_requests.py"
 AT_ONCE = 4
@@ -124,3 +126,14 @@ def test_a_clamped_clock_with_the_libraries_that_agents_use(cli: Cli) -> None:
     assert len(recorded.stdout.splitlines()) == 8
     replayed = cli.run("replay", "t.jsonl.gz")
     assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+
+
+def test_a_tape_with_a_url_that_is_none_is_refused_with_the_exchange_s_number(cli: Cli) -> None:
+    encoder = TapeEncoder(Head(started_at="2026-01-01T00:00:00Z"))
+    encoder.add(Request(t=0, method=b"GET", url=b"nonsense", headers=(), body=b""))
+    encoder.add(Response(t=0, of=1, status=200))
+    (cli.cwd / "t.jsonl.gz").write_bytes(encoder.flush() + encoder.seal(t=1, trace="", outcome="exited"))
+    done = cli.run("replay", "t.jsonl.gz", "--", sys.executable, "-c", "print('ran')")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "exchange 1: not an absolute URL: 'nonsense'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -372,6 +372,13 @@ def test_a_client_that_sends_no_more_gets_its_answers(ca: Path) -> None:
         assert read_all(sock).endswith(b"\r\n\r\nok")
 
 
+def test_what_comes_after_the_last_request_is_not_heard(ca: Path) -> None:
+    with serve([exchange("http://h/", b"ok")], ca) as run, run.connect() as sock:
+        sock.sendall(get("http://h/", "Connection: close") + b"\0junk")
+        assert read_all(sock).endswith(b"ok")
+        assert run.noticed == []
+
+
 def test_a_paced_answer_comes_to_a_client_that_sends_no_more(ca: Path) -> None:
     taped = [exchange("http://h/", b"a", b"b", headers=CHUNKED, framing="chunked", gap=20 * MS)]
     with serve(taped, ca, speed=1.0) as run, run.connect() as sock:
@@ -510,6 +517,16 @@ def test_a_server_of_the_run_that_is_not_up_yet_looks_as_it_would_live(ca: Path)
         with pytest.raises(httpx.RemoteProtocolError):
             client.post("http://127.0.0.1:1/tool", json="a")
         assert run.noticed == []
+
+
+def test_a_tunnel_to_a_server_of_the_run_closes_one_side_at_a_time(ca: Path, tool_port: int) -> None:
+    with serve([], ca, owns_port=lambda port: port == tool_port) as run, run.connect() as sock:
+        request = get("/tool", method="POST", body=b'"a"')
+        sock.sendall(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % tool_port + request[:10])
+        read_until(sock, b"\r\n\r\n")
+        sock.sendall(request[10:])
+        sock.shutdown(socket.SHUT_WR)
+        assert read_all(sock).endswith(b'"A"')
 
 
 def test_a_loopback_server_outside_the_run_is_never_reached(ca: Path, tool_port: int) -> None:

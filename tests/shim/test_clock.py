@@ -2,10 +2,14 @@
 
 import json
 import statistics
+import sys
 from pathlib import Path
 
 import pytest
 from shimruns import ORIGIN, Line, Run, everywhere, run
+
+ends = pytest.mark.parametrize("python", ("3.9", "3.13"), indirect=True)
+"""For what does not depend on the interpreter: two of them are enough."""
 
 READS = {
     "time": "time.time()",
@@ -61,7 +65,7 @@ def replay(code: str, *args: str, python: Path, sidecar: Path, recorded: Run, **
     return run(code, *args, mode="replay", python=python, sidecar=sidecar, reads=recorded.lines, extra=more)
 
 
-@everywhere
+@ends
 def test_what_the_clocks_count_from(python: Path, sidecar: Path) -> None:
     code = """if True:
         import json, time
@@ -180,7 +184,7 @@ print(json.dumps([[measure(us / 1e6) * 1e6 for _ in range(50)] for us in (5, 50,
 """
 
 
-@everywhere
+@ends
 def test_stopwatches_still_work(python: Path, sidecar: Path) -> None:
     recorded = run(STOPWATCH, python=python, sidecar=sidecar)
     for us, measured in zip((5, 50, 500), recorded.json, strict=True):
@@ -201,7 +205,7 @@ print(json.dumps(values))
 """
 
 
-@everywhere
+@ends
 @pytest.mark.parametrize(("strict", "grade"), [("", "soft"), ("1", "violation")])
 def test_past_the_end_of_the_lane(strict: str, grade: str, python: Path, sidecar: Path) -> None:
     recorded = run(MORE, python=python, sidecar=sidecar)
@@ -225,7 +229,7 @@ print(json.dumps(values))
 """
 
 
-@everywhere
+@ends
 def test_a_lane_that_is_not_on_the_tape(python: Path, sidecar: Path) -> None:
     recorded = run(NEW_LANE, python=python, sidecar=sidecar)
     replayed = replay(NEW_LANE, "more", python=python, sidecar=sidecar, recorded=recorded)
@@ -235,7 +239,7 @@ def test_a_lane_that_is_not_on_the_tape(python: Path, sidecar: Path) -> None:
     assert [note["data"]["taped"] for note in replayed.of("note")] == [0]
 
 
-@everywhere
+@ends
 def test_a_killed_process_replays(python: Path, sidecar: Path) -> None:
     code = """if True:
         import json, os, signal, time
@@ -249,7 +253,7 @@ def test_a_killed_process_replays(python: Path, sidecar: Path) -> None:
     assert not replayed.of("note")
 
 
-@everywhere
+@ends
 def test_a_tape_without_clocks_leaves_time_running(python: Path, sidecar: Path) -> None:
     code = "import json, time\nprint(json.dumps([time.time(), time.sleep(100), time.time()]))"
     before, _, after = run(code, mode="replay", python=python, sidecar=sidecar, extra={"TAPEPROXY_READS": ""}).json
@@ -264,7 +268,7 @@ CORRUPT: list[tuple[str, list[Line]]] = [
 
 
 @pytest.mark.parametrize("lines", [lines for _, lines in CORRUPT], ids=[name for name, _ in CORRUPT])
-@everywhere
+@ends
 def test_a_strange_tape_never_hangs_nor_goes_back(lines: list[Line], python: Path, sidecar: Path) -> None:
     code = "import json, time\nprint(json.dumps([time.time_ns() for _ in range(20)]))"
     reads = [*lines, {"k": "end", "lane": "m", "reads": 1}]
@@ -339,7 +343,7 @@ print(json.dumps(values))
 """
 
 
-@everywhere
+@ends
 def test_a_wall_clock_that_is_set(python: Path, sidecar: Path) -> None:
     """Forward, as after a laptop's sleep: followed, or signatures would be refused. Back: time goes on from there."""
     recorded = run(STEPS, python=python, sidecar=sidecar)
@@ -372,8 +376,6 @@ def test_what_a_read_costs(python: Path, sidecar: Path) -> None:
 
 
 def test_lines_are_as_the_tape_wants_them(sidecar: Path) -> None:
-    import sys
-
     recorded = run("import time\ntime.time(); time.sleep(0.002); time.time()", python=sys.executable, sidecar=sidecar)
     for line in recorded.of("clock"):
         assert line == {"k": "clock", "lane": "m", "n": line["n"], "ns": line["ns"]}

@@ -1,5 +1,6 @@
 """The clocks in `datetime`: taped like time.time, in types that are still the same types."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -143,8 +144,6 @@ USERS = {
 
 @pytest.mark.parametrize("package", USERS)
 def test_users_of_datetime(package: str, sidecar: Path) -> None:
-    import textwrap
-
     python = with_packages(package)
     code = f"import {package}\nfrom datetime import date, datetime, timezone\n" + textwrap.dedent(USERS[package])
     recorded = run(code, python=python, sidecar=sidecar)

@@ -172,7 +172,7 @@ def _patch_uuid_utils(module: Any) -> None:
             nanoseconds = timestamp * 1_000_000_000 + (nanos or 0)
         return make(bytes=seven(_lane(), nanoseconds))
 
-    def uuid8(_: object, *args: Any, **kwargs: Any) -> Any:
+    def uuid8(_: object, /, *args: Any, **kwargs: Any) -> Any:
         if not modern:
             return given["uuid8"](*args, **kwargs)
         return _eight(given["uuid8"], *args, **kwargs)

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import FrameType
+    from typing import Any
 
 
 class Others:
@@ -31,6 +32,8 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _LOOK_AGAIN = 10_000_000  # ns that a look at the children holds
 
+queued = set()  # type: set[Any]
+"""The items of thread pools that no worker has begun."""
 _children = (0, False)  # when they were looked at, and whether one ran
 
 
@@ -125,9 +128,11 @@ def _at_exit(frame: FrameType) -> int | None:
 
 
 def _in_pool(frame: FrameType) -> int | None:
-    """A worker of a ThreadPoolExecutor, between two items."""
+    """A worker of a ThreadPoolExecutor, between two items; from 3.13 on one on its way to a worker is in no queue."""
     names = frame.f_locals
-    return _ENDLESS if names["work_queue"].empty() and names.get("work_item") is None else None
+    if names.get("work_item") is not None or any(item.future._state == "PENDING" for item in list(queued)):
+        return None
+    return _ENDLESS if names["work_queue"].empty() else None
 
 
 def _in_trio_pool(frame: FrameType) -> int | None:

@@ -192,7 +192,7 @@ def close_all() -> None:
             lane.close()
 
 
-def run_in(lane: Lane, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def run_in(lane: Lane, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call `fn` with `lane` as the current one."""
     token = LANE.set(lane)
     try:

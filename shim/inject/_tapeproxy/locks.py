@@ -1,4 +1,4 @@
-"""Locks in a replay: they wait as ever, but the timeline knows when a timed wait ends that nobody wakes."""
+"""Threads that wait in a replay: they wait as ever, but the timeline knows until when, and what is on its way to them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from _thread import get_ident
 
 from . import hooks, timeline
-from .idleness import is_housekeeping
+from .idleness import is_housekeeping, queued
 from .likeness import resemble
 
 TYPE_CHECKING = False
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 def install() -> None:
     """Watch the waits that all others of `threading`, `queue` and `concurrent.futures` come down to."""
-    hooks.on_import("threading", _patch)
+    hooks.on_import("threading", _patch_waits)
+    hooks.on_import("concurrent.futures.thread", _patch_pools)
 
 
-def _patch(module: ModuleType) -> None:
+def _patch_waits(module: ModuleType) -> None:
     for cls, name in ((module.Condition, "wait"), (module.Thread, "join")):
         setattr(cls, name, _watched(getattr(cls, name)))
 
@@ -35,3 +36,18 @@ def _watched(original: Callable[..., Any]) -> Callable[..., Any]:
         return timeline.during(timeline.now() + int(timeout * 1e9), None, original, self, timeout)
 
     return resemble(wait, original)
+
+
+def _patch_pools(module: ModuleType) -> None:
+    item = module._WorkItem
+    original_init, original_run = item.__init__, item.run
+
+    def init(self: Any, *args: Any) -> None:
+        original_init(self, *args)
+        queued.add(self)
+
+    def run(self: Any, *args: Any) -> None:
+        queued.discard(self)
+        original_run(self, *args)
+
+    item.__init__, item.run = resemble(init, original_init), resemble(run, original_run)

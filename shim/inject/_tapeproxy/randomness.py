@@ -174,7 +174,7 @@ def _function(module: Any, name: str) -> Callable[..., Any]:
     """The replacement of a module-level function: the same method, of the lane's own generator."""
     method = getattr(module.Random, name)
 
-    def delegate(_: object, *args: Any, **kwargs: Any) -> Any:
+    def delegate(_: object, /, *args: Any, **kwargs: Any) -> Any:
         lane = _lane(None) or current()
         return method(lane.rng or generator(lane), *args, **kwargs)
 

@@ -104,7 +104,7 @@ def give_lanes(cls: Any) -> None:
     """Give each work item of this class a lane when it is made, and enter it while it runs, callbacks included."""
     make, run = cls.__init__, cls.run
 
-    def make_with_lane(self: Any, *args: Any, **kwargs: Any) -> None:
+    def make_with_lane(self: Any, /, *args: Any, **kwargs: Any) -> None:
         make(self, *args, **kwargs)
         self._tapeproxy_lane = (LANE.get(None) or current()).child("w")
 

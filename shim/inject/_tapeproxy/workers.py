@@ -31,7 +31,7 @@ class Item:
         self.name = name
         self.function = function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         lane = Lane(self.id, None, self.kind, self.name)
         return lanes.run_in(lane, self.function, *args, **kwargs)
 
