@@ -1,9 +1,15 @@
 """What the shim's tests share: the interpreter that a test runs on, and a folder for sidecar files."""
 
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shimruns import interpreter
+
+from tapeproxy.shim import INJECT
 
 
 @pytest.fixture
@@ -21,3 +27,11 @@ def sidecar(tmp_path: Path) -> Path:
     folder = tmp_path / "sidecar"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def inject() -> Iterator[Callable[[str], Any]]:
+    """Imports a part of the shim by name into this process, where nothing is installed."""
+    sys.path.insert(0, str(INJECT))
+    yield lambda name: import_module(f"_tapeproxy.{name}")
+    sys.path.remove(str(INJECT))

@@ -4,9 +4,13 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from shimruns import environment, everywhere, read_sidecar, run
 
 NOTE = "from _tapeproxy.channel import emit; emit('note', what='test', text='é\\n', data={'a': [1, True, None, 1.5]})\n"
@@ -167,3 +171,19 @@ def test_a_fork_that_runs_no_hooks_has_its_own_file(sidecar: Path) -> None:
     assert ran.returncode == 0
     by_file = [path.read_text().count('"what":"test"') for path in sidecar.glob("*.jsonl")]
     assert by_file == [1, 1]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(kind=st.text(), fields=st.dictionaries(st.text(), JSON))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_line_is_one_line_of_json(inject: Callable[[str], Any], kind: str, fields: dict[str, Any]) -> None:
+    line = inject("channel")._line(kind, fields)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {"k": kind} | fields

@@ -138,6 +138,12 @@ USERS = {
     "orjson": "print(orjson.dumps([datetime.now(), date.today(), datetime.now(timezone.utc)]))",
     "arrow": "print(arrow.utcnow(), arrow.now('Asia/Tokyo'), arrow.get(datetime.now()))",
     "pendulum": "print(pendulum.now('UTC'), pendulum.today('UTC'), pendulum.now('Asia/Tokyo'))",
+    "botocore": """
+        from botocore import auth, awsrequest, credentials
+        request = awsrequest.AWSRequest("GET", "https://bedrock-runtime.us-east-1.amazonaws.com/model")
+        auth.SigV4Auth(credentials.Credentials("key", "secret"), "bedrock", "us-east-1").add_auth(request)
+        print(dict(request.headers), datetime.now())
+    """,
     "dateutil": "import dateutil.tz; print(datetime.now(dateutil.tz.gettz('Asia/Tokyo')))",
 }
 

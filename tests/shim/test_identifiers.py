@@ -44,6 +44,41 @@ def test_uuid_versions_of_later_pythons(python: Path, sidecar: Path) -> None:
     assert recorded.json == replayed.json
 
 
+LATER = """
+import os, time
+_last_timestamp_v7 = _last_counter_v7 = None
+def uuid7():
+    global _last_timestamp_v7, _last_counter_v7
+    now = time.time_ns() // 1_000_000
+    if _last_timestamp_v7 is None or now > _last_timestamp_v7:
+        counter = int.from_bytes(os.urandom(5), "big")
+    else:
+        now, counter = _last_timestamp_v7, _last_counter_v7 + 1
+    _last_timestamp_v7, _last_counter_v7 = now, counter
+    return now << 80 | counter
+"""
+
+
+@everywhere
+def test_the_counter_of_version_7_is_the_lanes(python: Path, sidecar: Path, tmp_path: Path) -> None:
+    """3.14 counts within the process; this stands for it on those before, with the same two globals."""
+    (tmp_path / "uuid.py").write_text(LATER)
+    code = f"""
+sys.path.insert(0, {str(tmp_path)!r})
+import uuid
+made = {{}}
+def work(name): made[name] = [uuid.uuid7() for _ in range(300)]
+threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert all(drawn == sorted(set(drawn)) for drawn in made.values())
+uuid._last_timestamp_v7 = None
+show(*made["a"], *made["b"], uuid.uuid7() & (1 << 40) - 1)
+"""
+    recorded, replayed = thrice(code, python, sidecar)
+    assert recorded.json == replayed.json
+
+
 @everywhere
 def test_uuid1_keeps_what_it_promises(python: Path, sidecar: Path) -> None:
     """Unique and growing within a flow; the time is the clock's; no hardware address is given away."""

@@ -116,3 +116,20 @@ for f in (threading.Thread.start, contextvars.copy_context, _thread.start_new_th
     bare, ours = (run(code, mode=mode, python=python, sidecar=sidecar) for mode in ("bare", "record"))
     assert ours.stderr == ""
     assert [text.replace("_contextvars", "contextvars") for text in bare.json] == ours.json
+
+
+@everywhere
+def test_a_failed_item_is_freed_as_ever(python: Path, sidecar: Path) -> None:
+    """Without the collector: its exception holds frames, and those must not hold the item."""
+    code = """
+import concurrent.futures, gc, weakref
+class Failure(Exception): pass
+def fail(): raise Failure
+gc.collect(); gc.disable()
+pool = concurrent.futures.ThreadPoolExecutor(1)
+future = pool.submit(fail); error = weakref.ref(future.exception()); pool.shutdown()
+del future, pool
+print(error())
+"""
+    for mode in ("bare", "record"):
+        assert run(code, mode=mode, python=python, sidecar=sidecar).stdout == "None\n"

@@ -37,10 +37,7 @@ def install() -> None:
     """
     from . import channel, settings
 
-    folder = os.path.dirname(os.path.abspath(__file__))
     for name in _PARTS:
-        if not os.path.exists(os.path.join(folder, name + ".py")):  # until every part is there
-            continue
         try:
             _install(name)
         except Exception as error:

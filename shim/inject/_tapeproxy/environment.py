@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 # Per thread, the names of a walk whose values have not been asked for yet, last first: dict(os.environ) asks for all
 # names and then for each value, items() for each value after its name.
 _walks: dict[int, list[Any]] = {}
-_seen: set[tuple[Any, Any]] = set()
+_seen: dict[str, set[bytes | None]] = {}
+_MOST_VALUES = 8  # of one variable that are told: pytest, for one, sets a variable anew for each test
 
 
 def install() -> None:
@@ -54,9 +55,10 @@ def _note(key: Any, value: Any) -> None:
         return
     name = os.fsdecode(key) if isinstance(key, bytes) else key
     raw = value if value is None or isinstance(value, bytes) else os.fsencode(value)
-    if (name, raw) in _seen:
+    values = _seen.setdefault(name, set())
+    if raw in values or len(values) >= _MOST_VALUES:
         return
-    _seen.add((name, raw))
+    values.add(raw)
     if name not in PLUMBING and not name.startswith("TAPEPROXY_"):
         channel.emit("env", name=name, digest=None if raw is None else digest(raw))
 

@@ -32,7 +32,7 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _LOOK_AGAIN = 10_000_000  # ns that a look at the children holds
 
-queued = set()  # type: set[Any]
+queued: set[Any] = set()
 """The items of thread pools that no worker has begun."""
 _children = (0, False)  # when they were looked at, and whether one ran
 
@@ -130,9 +130,17 @@ def _at_exit(frame: FrameType) -> int | None:
 def _in_pool(frame: FrameType) -> int | None:
     """A worker of a ThreadPoolExecutor, between two items; from 3.13 on one on its way to a worker is in no queue."""
     names = frame.f_locals
-    if names.get("work_item") is not None or any(item.future._state == "PENDING" for item in list(queued)):
+    if names.get("work_item") is not None or _is_queued():
         return None
     return _ENDLESS if names["work_queue"].empty() else None
+
+
+def _is_queued() -> bool:
+    for item in list(queued):
+        if item.future._state == "PENDING":
+            return True
+        queued.discard(item)  # cancelled
+    return False
 
 
 def _in_trio_pool(frame: FrameType) -> int | None:

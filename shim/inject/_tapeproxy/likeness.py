@@ -35,7 +35,7 @@ def stand_for(replacement: Callable[..., Any], original: Any, module: str = "", 
 
 
 def _dress(replacement: Callable[..., Any], original: Any) -> None:
-    for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__text_signature__"):
         value = getattr(original, attribute, None)
         if value is not None:
             setattr(replacement, attribute, value)

@@ -4,9 +4,10 @@ A read gives the lane's previous value plus 100 ns. Only where real time has run
 jump to it, and is taped. No value is ever ahead of the real clock, so a lane that reads after another one has read
 jumps to real time, and time never goes back in the process.
 
-No lock is taken. CPython from 3.10 on changes threads only at calls and at backward jumps, so what stands between two
-calls below happens at once. On 3.9 it may be torn; the worst is then a read that overlaps another thread's, which may
-as well have come before it: a later read of any lane starts from the real clock all the same.
+No lock is taken. Whoever jumps becomes the last lane first, then reads the real clock, and is sure of its place only
+if it is still the last lane then: so the last lane's time is the latest, and no other lane goes on without a jump.
+CPython from 3.10 on changes threads only at calls and at backward jumps, so what stands between two calls happens at
+once. Where it is torn (3.9), the worst is a read that overlaps another thread's, and may as well have come first.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _STEP = 1_000_000  # ns that the wall clock has to be ahead for the machine to h
 
 _get: Any = LANE.get  # what has no time yet raises a TypeError below
 _base = _wall() - _monotonic()  # wall clock less monotonic clock, which can't be set back under us
-_limit = NEAR - _base
+_quantum = NEAR  # ns that real time may run ahead now
+_until = 0  # monotonic ns up to which it surely has not
 _last: Any = None  # the lane that jumped last: only it may tick on
 _jump_number = 0  # of the last jump in its lane
 _jump_value = 0
@@ -52,30 +54,28 @@ def read() -> int:
     """Read the current lane's clock: ns since the epoch."""
     try:
         lane = _get()
-        real = _monotonic()
-        value: int = lane.time + 100
-        if real - value <= _limit and lane is _last:
-            lane.reads += 1
+        if _monotonic() <= _until and lane is _last:
+            value: int = lane.time + 100
             lane.time = value
+            lane.reads += 1
             return value
-    except (LookupError, TypeError):  # nobody's thread, or the lane's first read
+    except (LookupError, TypeError):  # a thread of nobody's, or a forked lane's first read
         lane = current()
-    return _jump(lane)
+    return _look(lane)
 
 
 def seconds(_: object) -> float:
     """time.time(): like read(), whose lines stand here again because a call would cost a tenth of the whole."""
     try:
         lane = _get()
-        real = _monotonic()
-        value: int = lane.time + 100
-        if real - value <= _limit and lane is _last:
-            lane.reads += 1
+        if _monotonic() <= _until and lane is _last:
+            value: int = lane.time + 100
             lane.time = value
+            lane.reads += 1
             return value / 1e9
     except (LookupError, TypeError):
         lane = current()
-    return _jump(lane) / 1e9
+    return _look(lane) / 1e9
 
 
 def read_fine() -> int:
@@ -83,14 +83,11 @@ def read_fine() -> int:
     global _seen
     lane: Any = _get(None) or current()
     raw = _monotonic()
-    if lane is _last:
+    if lane is _last and lane.time is not None:
         ahead = raw - _skew + _base - lane.time - TICK
-        if ahead <= _FINE or (ahead <= _limit + _base and (raw - _seen < _worth or _debt - raw > _BURST)):
+        if ahead <= _FINE or (ahead <= _quantum and (raw - _seen < _worth or _debt - raw > _BURST)):
             _seen = raw
-            lane.reads += 1
-            value: int = lane.time + TICK
-            lane.time = value
-            return value
+            return _tick(lane)
         if (ahead <= NEAR or ahead < 64 * _skew) and _skew < _MOST_SKEW:
             return _jump_fine(lane, raw)
     value = _jump(lane)
@@ -105,61 +102,76 @@ def advance(ns: int) -> None:
         lane.time += ns
 
 
+def _look(lane: Any) -> int:
+    """Make a read that may have to jump."""
+    global _until
+    now = _monotonic()
+    if lane is _last and lane.time is not None:
+        left = _quantum - (now + _base - lane.time - TICK)
+        if left >= 0:
+            _until = now + left
+            return _tick(lane)
+    return _jump(lane)
+
+
+def _tick(lane: Any) -> int:
+    value: int = lane.time + TICK
+    lane.time = value
+    lane.reads += 1
+    return value
+
+
 def _jump(lane: Lane) -> int:
     """Give the real time, and tape it."""
-    global _skew
+    global _base, _last, _skew
+    before = _last
     wall = _wall()
-    now = _monotonic()
+    while True:
+        _last = lane
+        now = _monotonic()
+        if _last is lane:  # else another thread's lane came between, and its time may be later than this
+            break
     if wall - now - _base > _STEP:
-        _follow(wall - now)
-    number, value = _take(lane, now + _base)
+        _base = wall - now  # the wall clock moved forward; one that was set back is left to catch up
     _skew = 0
+    number, value = _take(lane, now + _base, before)
     channel.emit("clock", lane=lane.id, n=number, ns=value)
     _pace(now, number, value)
     return value
 
 
 def _jump_fine(lane: Lane, raw: int) -> int:
-    """Give the real time less what taping has cost the agent's stopwatches, and tape it."""
+    """Give the real time less what taping has cost the agent's stopwatches, and tape it. The lane is the last one."""
     global _seen, _skew
-    number, value = _take(lane, raw - _skew + _base)
+    now = raw - _skew
+    number, value = _take(lane, now + _base, None)
     channel.emit("clock", lane=lane.id, n=number, ns=value)
-    _pace(raw, number, value)
+    _pace(now, number, value)
     _seen = _monotonic()
     _skew += _seen - raw
     return value
 
 
-def _take(lane: Any, real: int) -> tuple[int, int]:
-    """Make the lane's next read: its number and value."""
-    global _last
-    value = real
-    high = None if _last is None else _last.time  # a fork may have reset that lane
-    if high is not None and value < high:
-        value = high
+def _take(lane: Any, value: int, before: Any) -> tuple[int, int]:
+    """Make the lane's next read, of `value` if that is not behind the lane itself or the one `before`: n and value."""
+    if before is not None and before.time is not None and value < before.time:
+        value = before.time
     if lane.time is not None and value < lane.time + TICK:
         value = lane.time + TICK
     number = lane.reads
     lane.reads = number + 1
     lane.time = value
-    _last = lane
     return number, value
 
 
 def _pace(now: int, number: int, value: int) -> None:
     """Pay for a jump, and choose how far real time may run ahead from here."""
-    global _debt, _limit, _worth, _jump_number, _jump_value
+    global _debt, _quantum, _until, _worth, _jump_number, _jump_value
     reads = number - _jump_number
     tight = reads > 32 and value - _jump_value < reads * _TIGHT
     _jump_number, _jump_value = number, value
     owed = max(_debt - now, 0)
     _debt = now + min(owed, _BURST) + _PRICE
-    _limit = (FAR if tight or owed > _BURST else NEAR) - _base
+    _quantum = FAR if tight or owed > _BURST else NEAR
+    _until = now + _quantum
     _worth = _WORK if tight else _TIGHT
-
-
-def _follow(base: int) -> None:
-    """Go on from a wall clock that moved forward without us; one that was set back is left to catch up."""
-    global _base, _limit
-    _limit += _base - base
-    _base = base

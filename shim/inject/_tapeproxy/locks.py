@@ -1,4 +1,4 @@
-"""Threads that wait in a replay: they wait as ever, but the timeline knows until when, and what is on its way to them."""
+"""Waiting threads in a replay: they wait as ever, but the timeline knows until when, and what is on its way to them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ PLUMBING = frozenset(
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
         *("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE"),
         *("CARGO_HTTP_CAINFO", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "HTTPLIB2_CA_CERTS", "NODE_EXTRA_CA_CERTS"),
-        *("DENO_CERT", "NODE_USE_ENV_PROXY", "PYTHONHASHSEED"),
+        *("DENO_CERT", "NODE_USE_ENV_PROXY", "PYTHONHASHSEED", "TMPDIR"),
     )
 )
-"""Variables that the launcher sets so that every client comes by the wire (proxy/childenv.py, held equal by a test)."""
+"""Variables that the launcher sets so that every client comes by the wire (proxy/childenv.py, held equal by a test),
+and those it pins."""

@@ -113,6 +113,8 @@ def give_lanes(cls: Any) -> None:
         try:
             return run(self, *args)
         finally:
+            # An exception in the item's future holds the frames below, and they this one: no cycle, as without us.
+            self = None
             LANE.reset(token)
 
     cls.__init__ = resemble(make_with_lane, make)
