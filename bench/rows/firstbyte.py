@@ -57,7 +57,7 @@ def _added_ms(outcome: dict[str, Any]) -> float:
 def _record(bench: Bench, origin: Endpoint, count: int) -> dict[str, Any]:
     tape = bench.folder / "first-byte.tape.jsonl.gz"
     command = [
-        *(*tapeproxy(), "record", "-q", "--force", "-o", str(tape)),
+        *(*tapeproxy(), "record", "-q", "--no-shim", "--force", "-o", str(tape)),
         *("--map", f"{_HOST}=https://127.0.0.1:{origin.port}", "--upstream-ca", str(origin.ca)),
         *("--", *python("firstbyte")),
     ]

@@ -47,7 +47,7 @@ class _Field:
         return cls(bench, plan, tape, bench.folder / f"{name}.flows")
 
     def tapeproxy(self) -> dict[str, Any]:
-        command = [*tapeproxy(), "replay", "-q", str(self.tape), "--", *python("load")]
+        command = [*tapeproxy(), "replay", "-q", "--no-shim", str(self.tape), "--", *python("load")]
         return ask(command, self.plan.job(self.plan.conversations), environment(self.bench.folder))
 
     def mitmdump(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def _replay(bench: Bench, streams: int, count: int) -> float:
     tape = bench.folder / f"pace-{streams}.tape.jsonl.gz"
     if not tape.exists():
         stream_tape(tape, streams, count)
-    command = [*tapeproxy(), "replay", "-q", "--pace", "recorded", str(tape), "--", *python("paced")]
+    command = [*tapeproxy(), "replay", "-q", "--no-shim", "--pace", "recorded", str(tape), "--", *python("paced")]
     job = {"first": 0, "streams": streams, "count": count}
     return _p99(ask(command, job, environment(bench.folder)))
 
