@@ -29,6 +29,9 @@ types: install ## mypy --strict and pyright
 
 check: lint types test ## what CI runs
 
+soak: install ## the long runs that the suite leaves out
+	$(PY) -m pytest -q -m soak $(PYTEST_ARGS)
+
 bench: install ## measure against peers, side by side; writes docs/BENCHMARKS.md
 	$(PY) -m bench
 
