@@ -1,6 +1,7 @@
 """The way in: installed in every kind of interpreter, seen in none, and never at the agent's cost."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,18 @@ def test_an_older_python_passes_through(python: Path, mode: Mode, sidecar: Path,
     assert ran.stdout == "True []\n"
     assert ran.stderr == ""
     assert ran.lines == []
+
+
+def test_it_is_compiled_once_whatever_the_agent_wants_for_itself(sidecar: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "inject"
+    shutil.copytree(INJECT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "agents.py").write_text("")
+    show = "import sys; sys.path.insert(0, sys.argv[1]); import agents; print(sys.dont_write_bytecode)"
+    extra = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = run(show, str(tmp_path), python=sys.executable, sidecar=sidecar, extra=extra)
+    assert ran.stdout == "True\n", ran.stderr
+    assert list((copy / "_tapeproxy").glob("__pycache__/lanes.*.pyc"))
+    assert not (tmp_path / "__pycache__").exists()
 
 
 BROKEN = {"TAPEPROXY_SEED": "not a seed"}

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from shimruns import everywhere, interpreter, run
+from shimruns import everywhere, run, with_packages
 
 from tapeproxy.shim import INJECT
 
@@ -58,20 +58,64 @@ LANES = {
 }
 
 
+REPLACING = [
+    name for name in STARTS if name.startswith(("os.exec", "fork", "pty", "os.spawn")) or "environment" in name
+]
+TOGETHER = [name for name in STARTS if name not in REPLACING or name.startswith("run")]
+
+
+def check(lines: list[str], name: str) -> None:
+    (line,) = [line for line in lines if line.strip()]
+    lane, path, _ = line.split("|")
+    assert lane == "None", name  # it is the child's alone
+    assert path.split(":")[0] == str(INJECT), name
+    assert path.split(":")[1:] == (["/elsewhere"] if name == "a changed path" else []), name
+
+
 @everywhere
-@pytest.mark.parametrize("name", STARTS)
-def test_every_way_to_start_a_program(name: str, python: Path, sidecar: Path) -> None:
-    recorded = run(HEAD + STARTS[name], python=python, sidecar=sidecar)
-    lane, path, drawn = recorded.stdout.strip().split("|")
-    assert lane == "None"  # it is the child's alone
-    assert path.split(":")[0] == str(INJECT)
-    assert path.split(":")[1:] == (["/elsewhere"] if name == "a changed path" else [])
-    hellos = {line["lane"]: line for line in recorded.of("hello")}
-    assert LANES.get(name, "m/p0") in hellos, hellos
+def test_ways_to_start_a_program(python: Path, sidecar: Path) -> None:
+    """All in one process; each child prints its line between two of ours."""
+    code = HEAD + "from _tapeproxy import lanes\n"
+    for name in TOGETHER:
+        code += "print('--', flush=True); kept = dict(os.environ)\n"
+        code += f"lanes.run_in(lanes.current().child('z'), exec, {STARTS[name]!r}, globals())\n"
+        code += "os.environ.clear(); os.environ.update(kept)\n"
+    recorded = run(code, python=python, sidecar=sidecar)
+    parts = recorded.stdout.split("--\n")[1:]
+    assert len(parts) == len(TOGETHER), recorded.stderr
+    for name, part in zip(TOGETHER, parts, strict=True):
+        check(part.splitlines(), name)
+    hellos = {line["lane"] for line in recorded.of("hello")}
+    assert hellos == {"m"} | {f"m/z{n}/{LANES.get(name, 'm/p0')[2:]}" for n, name in enumerate(TOGETHER)}
     assert not recorded.of("note")
-    if python == interpreter("3.12"):  # what is drawn is the lane's alone
-        replayed = run(HEAD + STARTS[name], mode="replay", python=python, sidecar=sidecar, reads=recorded.lines)
-        assert replayed.stdout.strip().split("|")[2] == drawn
+    replayed = run(code, mode="replay", python=python, sidecar=sidecar, reads=recorded.lines)
+    assert replayed.stdout == recorded.stdout
+
+
+@everywhere
+@pytest.mark.parametrize("name", [name for name in STARTS if name not in TOGETHER])
+def test_ways_to_become_a_program(name: str, python: Path, sidecar: Path) -> None:
+    recorded = run(HEAD + STARTS[name], python=python, sidecar=sidecar)
+    check(recorded.stdout.splitlines(), name)
+    assert LANES.get(name, "m/p0") in {line["lane"] for line in recorded.of("hello")}
+    assert not recorded.of("note")
+
+
+def test_uvloop_starts_programs_by_itself(sidecar: Path) -> None:
+    code = (
+        HEAD
+        + """
+import uvloop
+async def main():
+    for how in ({}, {"env": {}}): await (await asyncio.create_subprocess_exec(*COMMAND, **how)).wait()
+    await (await asyncio.create_subprocess_shell(f'{sys.executable} -c "{CHILD}"', env={"A": "b"})).wait()
+uvloop.run(main())
+"""
+    )
+    ran = run(code, python=with_packages("uvloop"), sidecar=sidecar)
+    for line in ran.stdout.splitlines():
+        check([line], "uvloop")
+    assert {line["lane"] for line in ran.of("hello")} == {"m", "m/a0/p0", "m/a0/p1", "m/a0/p2"}
 
 
 @everywhere

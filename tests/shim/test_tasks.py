@@ -1,9 +1,10 @@
 """Lanes of tasks: by who made them, in asyncio and trio, whatever the loop and the library on top."""
 
+import json
 from pathlib import Path
 
 import pytest
-from shimruns import everywhere, run, with_packages
+from shimruns import everywhere, in_fresh_lanes, run, with_packages
 
 HEAD = """
 import asyncio, concurrent.futures, contextvars, json, os, sys, threading
@@ -16,35 +17,37 @@ async def outer(): await asyncio.gather(task(), task()); note()
 """
 
 
+CASES = [
+    ("await task()", "m/a0"),
+    ("await asyncio.create_task(task()); note()", "m/a0/a0 m/a0"),
+    ("await asyncio.ensure_future(task()); await asyncio.gather(task(), task())", "m/a0/a0 m/a0/a1 m/a0/a2"),
+    ("await asyncio.create_task(outer())", "m/a0/a0/a0 m/a0/a0/a1 m/a0/a0"),
+    ("out.append(await asyncio.get_running_loop().run_in_executor(None, me))", "m/a0/w0"),
+    ("await asyncio.gather(*map(asyncio.ensure_future, [task(), outer()])); note()",
+     "m/a0/a0 m/a0/a1/a0 m/a0/a1/a1 m/a0/a1 m/a0"),
+    ("done = asyncio.Event(); loop = asyncio.get_running_loop()\n"
+     "    loop.call_soon(lambda: (note(), done.set())); await done.wait()", "m/a0"),
+    ("t = asyncio.create_task(task()); t.add_done_callback(lambda _: note()); await t; await asyncio.sleep(0)",
+     "m/a0/a0 m/a0"),
+    ("context = contextvars.copy_context(); context.run(note); note()", "m/a0/c0 m/a0"),
+    ("loop = asyncio.get_running_loop()\n"
+     "    f = await loop.run_in_executor(None, lambda: asyncio.run_coroutine_threadsafe(task(), loop).result())",
+     "m/a0/w0/a0"),
+    # Looking names up in threads and racing for a connection takes no number from the agent's own.
+    ("loop = asyncio.get_running_loop()\n"
+     "    await loop.getaddrinfo('127.0.0.1', 80); await loop.getaddrinfo('localhost', 80)\n"
+     "    out.append(await loop.run_in_executor(None, me))", "m/a0/w0"),
+]  # fmt: skip
+
+
+def program(main: str) -> str:
+    return f"async def main():\n    {main}\nasyncio.run(main())"
+
+
 @everywhere
-@pytest.mark.parametrize(
-    ("main", "ids"),
-    [
-        ("await task()", "m/a0"),
-        ("await asyncio.create_task(task()); note()", "m/a0/a0 m/a0"),
-        ("await asyncio.ensure_future(task()); await asyncio.gather(task(), task())", "m/a0/a0 m/a0/a1 m/a0/a2"),
-        ("await asyncio.create_task(outer())", "m/a0/a0/a0 m/a0/a0/a1 m/a0/a0"),
-        ("out.append(await asyncio.get_running_loop().run_in_executor(None, me))", "m/a0/w0"),
-        ("await asyncio.gather(*map(asyncio.ensure_future, [task(), outer()])); note()",
-         "m/a0/a0 m/a0/a1/a0 m/a0/a1/a1 m/a0/a1 m/a0"),
-        ("done = asyncio.Event(); loop = asyncio.get_running_loop()\n"
-         "    loop.call_soon(lambda: (note(), done.set())); await done.wait()", "m/a0"),
-        ("t = asyncio.create_task(task()); t.add_done_callback(lambda _: note()); await t; await asyncio.sleep(0)",
-         "m/a0/a0 m/a0"),
-        ("context = contextvars.copy_context(); context.run(note); note()", "m/a0/c0 m/a0"),
-        ("loop = asyncio.get_running_loop()\n"
-         "    f = await loop.run_in_executor(None, lambda: asyncio.run_coroutine_threadsafe(task(), loop).result())",
-         "m/a0/w0/a0"),
-        # Looking names up in threads and racing for a connection takes no number from the agent's own.
-        ("loop = asyncio.get_running_loop()\n"
-         "    await loop.getaddrinfo('127.0.0.1', 80); await loop.getaddrinfo('localhost', 80)\n"
-         "    out.append(await loop.run_in_executor(None, me))", "m/a0/w0"),
-    ],
-)  # fmt: skip
-def test_lanes(main: str, ids: str, python: Path, sidecar: Path) -> None:
-    code = f"{HEAD}async def main():\n    {main}\nasyncio.run(main())\nprint(*out)"
-    ran = run(code, python=python, sidecar=sidecar)
-    assert ran.stdout.split() == ids.split(), ran.stderr
+def test_lanes(python: Path, sidecar: Path) -> None:
+    ran = in_fresh_lanes(HEAD, [program(main) for main, _ in CASES], python=python, sidecar=sidecar)
+    assert dict(ran.json) == {program(main): ids.split() for main, ids in CASES}
     assert not ran.of("note")
 
 
@@ -62,13 +65,15 @@ NEWER = {
 
 
 @everywhere
-@pytest.mark.parametrize("name", NEWER)
-def test_lanes_of_what_later_pythons_have(name: str, python: Path, sidecar: Path) -> None:
-    main, ids = NEWER[name]
-    code = f"{HEAD}if not hasattr(asyncio, {name!r}): print('absent'); sys.exit()\nasync def main():\n    {main}\n"
-    ran = run(code + "asyncio.run(main())\nprint(*out)", python=python, sidecar=sidecar)
-    if ran.stdout != "absent\n":
-        assert ran.stdout.split() == ids.split(), ran.stderr
+def test_lanes_of_what_later_pythons_have(python: Path, sidecar: Path) -> None:
+    codes = {program(main): ids.split() for main, ids in NEWER.values()}
+    absent = f"absent = [name for name in {list(NEWER)!r} if not hasattr(asyncio, name)]\n"
+    ran = in_fresh_lanes(HEAD + absent + "print(json.dumps(absent))\n", codes, python=python, sidecar=sidecar)
+    missing = [program(NEWER[name][0]) for name in json.loads(ran.stdout.splitlines()[0])]
+    got = dict(json.loads(ran.stdout.splitlines()[1]))
+    assert {code: ids for code, ids in got.items() if code not in missing} == {
+        code: ids for code, ids in codes.items() if code not in missing
+    }
 
 
 @everywhere

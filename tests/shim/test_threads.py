@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-from shimruns import everywhere, run
+from shimruns import everywhere, in_fresh_lanes, run
 
 HEAD = """
 import _thread, asyncio, concurrent.futures, contextvars, json, os, sys, threading, time
@@ -14,63 +13,62 @@ def note(): out.append(me())
 """
 
 
+CASES = [
+    ("for _ in range(2): t = threading.Thread(target=note); t.start(); t.join()\nnote()", "m/t0 m/t1 m"),
+    ("ts = [threading.Thread(target=note) for _ in range(2)]\nfor t in ts[::-1]: t.start(); t.join()", "m/t0 m/t1"),
+    ("t = threading.Timer(0, note); t.start(); t.join()", "m/t0"),
+    (
+        "class T(threading.Thread):\n    def start(self): super().start()\n    def run(self): note()\n"
+        "t = T(); t.start(); t.join()",
+        "m/t0",
+    ),
+    (
+        "def outer(): t = threading.Thread(target=note); t.start(); t.join(); note()\n"
+        "t = threading.Thread(target=outer); t.start(); t.join()",
+        "m/t0/t0 m/t0",
+    ),
+    ("t = threading.Thread(target=lambda: contextvars.Context().run(note)); t.start(); t.join()", "m/t0"),
+    (
+        "done = threading.Event()\ndef raw(a, b=1): note(); out.append(str(a + b)); done.set()\n"
+        "_thread.start_new_thread(raw, (1,), {'b': 2}); done.wait()",
+        "m/t0 3",
+    ),
+    (
+        "with concurrent.futures.ThreadPoolExecutor(2) as pool:\n"
+        "    out += [f.result() for f in [pool.submit(me) for _ in range(3)]]\n"
+        "    out += list(pool.map(lambda _: me(), 'ab'))",
+        "m/w0 m/w1 m/w2 m/w3 m/w4",
+    ),
+    (
+        # The pool's own threads, however many, take no number from the agent's.
+        "with concurrent.futures.ThreadPoolExecutor(9) as pool: list(pool.map(time.sleep, [0.01] * 9))\n"
+        "t = threading.Thread(target=note); t.start(); t.join()",
+        "m/t0",
+    ),
+    (
+        "with concurrent.futures.ThreadPoolExecutor(1) as pool:\n"
+        "    start = threading.Event(); first = pool.submit(start.wait); second = pool.submit(me)\n"
+        "    second.add_done_callback(lambda _: note()); start.set()\n"
+        "    out.append(second.result())",
+        "m/w1 m/w1",
+    ),
+    (
+        "with concurrent.futures.ThreadPoolExecutor(1) as pool:\n"
+        "    out.append(pool.submit(contextvars.copy_context().run, me).result())",
+        "m/c0",
+    ),
+    (
+        "def item():\n    t = threading.Thread(target=note); t.start(); t.join()\n"
+        "with concurrent.futures.ThreadPoolExecutor(2) as pool: pool.submit(item).result()",
+        "m/w0/t0",
+    ),
+]  # fmt: skip
+
+
 @everywhere
-@pytest.mark.parametrize(
-    ("code", "ids"),
-    [
-        ("for _ in range(2): t = threading.Thread(target=note); t.start(); t.join()\nnote()", "m/t0 m/t1 m"),
-        ("ts = [threading.Thread(target=note) for _ in range(2)]\nfor t in ts[::-1]: t.start(); t.join()", "m/t0 m/t1"),
-        ("t = threading.Timer(0, note); t.start(); t.join()", "m/t0"),
-        (
-            "class T(threading.Thread):\n    def start(self): super().start()\n    def run(self): note()\n"
-            "t = T(); t.start(); t.join()",
-            "m/t0",
-        ),
-        (
-            "def outer(): t = threading.Thread(target=note); t.start(); t.join(); note()\n"
-            "t = threading.Thread(target=outer); t.start(); t.join()",
-            "m/t0/t0 m/t0",
-        ),
-        ("t = threading.Thread(target=lambda: contextvars.Context().run(note)); t.start(); t.join()", "m/t0"),
-        (
-            "done = threading.Event()\ndef raw(a, b=1): note(); out.append(str(a + b)); done.set()\n"
-            "_thread.start_new_thread(raw, (1,), {'b': 2}); done.wait()",
-            "m/t0 3",
-        ),
-        (
-            "with concurrent.futures.ThreadPoolExecutor(2) as pool:\n"
-            "    out += [f.result() for f in [pool.submit(me) for _ in range(3)]]\n"
-            "    out += list(pool.map(lambda _: me(), 'ab'))",
-            "m/w0 m/w1 m/w2 m/w3 m/w4",
-        ),
-        (
-            # The pool's own threads, however many, take no number from the agent's.
-            "with concurrent.futures.ThreadPoolExecutor(9) as pool: list(pool.map(time.sleep, [0.01] * 9))\n"
-            "t = threading.Thread(target=note); t.start(); t.join()",
-            "m/t0",
-        ),
-        (
-            "with concurrent.futures.ThreadPoolExecutor(1) as pool:\n"
-            "    start = threading.Event(); first = pool.submit(start.wait); second = pool.submit(me)\n"
-            "    second.add_done_callback(lambda _: note()); start.set()\n"
-            "    out.append(second.result())",
-            "m/w1 m/w1",
-        ),
-        (
-            "with concurrent.futures.ThreadPoolExecutor(1) as pool:\n"
-            "    out.append(pool.submit(contextvars.copy_context().run, me).result())",
-            "m/c0",
-        ),
-        (
-            "def item():\n    t = threading.Thread(target=note); t.start(); t.join()\n"
-            "with concurrent.futures.ThreadPoolExecutor(2) as pool: pool.submit(item).result()",
-            "m/w0/t0",
-        ),
-    ],
-)  # fmt: skip
-def test_lanes(code: str, ids: str, python: Path, sidecar: Path) -> None:
-    ran = run(HEAD + code + "\nprint(*out)", python=python, sidecar=sidecar)
-    assert ran.stdout.split() == ids.split(), ran.stderr
+def test_lanes(python: Path, sidecar: Path) -> None:
+    ran = in_fresh_lanes(HEAD, [code for code, _ in CASES], python=python, sidecar=sidecar)
+    assert dict(ran.json) == {code: ids.split() for code, ids in CASES}
     assert not ran.of("note")
 
 

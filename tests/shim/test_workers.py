@@ -94,3 +94,26 @@ subprocess.run([sys.executable, "-c", ""])
 """
     ran = run(code, python=python, sidecar=sidecar)
     assert {line["lane"] for line in ran.of("hello")} >= {"m", "m/tracker0", "m/server0", "m/s0", "m/p0"}
+
+
+@everywhere
+def test_what_an_item_starts_is_its_own(python: Path, sidecar: Path) -> None:
+    """Not the pool's: only workers are soft."""
+    code = """
+import concurrent.futures, multiprocessing, os, subprocess, sys, threading
+COMMAND = [sys.executable, "-c", ""]
+def item():
+    subprocess.run(COMMAND)
+    if os.fork() == 0: os._exit(0)
+    os.wait()
+    process = multiprocessing.get_context("fork").Process(target=int); process.start(); process.join()
+    thread = threading.Thread(target=subprocess.run, args=(COMMAND,)); thread.start(); thread.join()
+with concurrent.futures.ThreadPoolExecutor(1) as pool: pool.submit(item).result()
+with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+    pool.submit(item).result()
+"""
+    ran = run(code, python=python, sidecar=sidecar)
+    assert ran.returncode == 0, ran.stderr
+    strict = {line["lane"] for line in ran.of("hello") if not line["lane"].startswith("?")}
+    assert strict == {"m"} | {f"m/w{item}/{kind}" for item in (0, 1) for kind in ("p0", "f0", "f1", "t0/p0")}
+    assert len([line for line in ran.of("hello") if line["lane"].startswith("?")]) == 1

@@ -22,6 +22,7 @@ _PARTS = (
     "contexts",
     "threads",
     "tasks",
+    "inheritance",
     "processes",
     "workers",
     "attribution",

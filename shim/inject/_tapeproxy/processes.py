@@ -1,8 +1,7 @@
 """Child processes: each gets a lane, and the environment that makes it one of the run. Forks get both at once.
 
 Knows the few calls that every way to start a program goes through (subprocess, multiprocessing, asyncio, os.popen:
-_posixsubprocess.fork_exec; then os.posix_spawn, os.exec*, os.system; uvloop's own). The variables that the run lives by
-are put back where the agent left them out of a child's environment: a server started with a bare PATH is taped, too.
+_posixsubprocess.fork_exec; then os.posix_spawn, os.exec*, os.system; uvloop's own).
 """
 
 from __future__ import annotations
@@ -12,32 +11,33 @@ import sys
 from _thread import get_ident
 
 from . import channel, hooks, lanes
-from .lanes import Lane, current
+from .inheritance import child_environment, inherited
+from .lanes import LANE, Lane, current
 from .likeness import resemble, stand_for
-from .settings import INJECT, PLUMBING
-from .threads import POOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from typing import Any
 
-# How far up the stack to look for the pool that starts a process.
-_DEPTH = 12
+# Modules that start processes when they need one more, not when the agent says so.
+_POOLS = (
+    *("concurrent.futures.process", "multiprocessing.pool", "loky.process_executor"),
+    "joblib.externals.loky.process_executor",
+)
+# What stands between them and the call that makes a process.
+_BETWEEN = ("_tapeproxy", "multiprocessing", "concurrent", "loky", "joblib", "os", "subprocess")
 _AFTER_DESCRIPTORS = 14  # fork_exec's arguments after the pipes; preexec_fn is the one that can be called
 _SERVICES = {"multiprocessing.forkserver": "server", "multiprocessing.resource_tracker": "tracker"}
 
+_EXEC = "exec"  # kind of the lane in which uvloop forks only to execute another program
+
 _forks: dict[int, Lane] = {}  # by thread: the lane of the child that a fork is about to make
 _execs: set[int] = set()  # threads within a call that forks only to execute another program
-_put: dict[bytes, bytes | None] = {}  # what os.putenv and os.unsetenv have changed, os.environ's own calls included
-_run: dict[str, str] = {}  # the run's own variables, as they were at start
 
 
 def install() -> None:
     """Watch the ways to make a process."""
-    _run.update(
-        (name, value) for name, value in os.environ.items() if name.startswith("TAPEPROXY_") or name in PLUMBING
-    )
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
     if os.name == "posix":  # elsewhere children go without a lane, and name themselves
@@ -58,8 +58,6 @@ def _replace_calls() -> None:
             ("posix_spawnp", _posix_spawn),
             ("_exit", _exit),
             ("system", _system),
-            ("putenv", _putenv),
-            ("unsetenv", _unsetenv),
         )
         if hasattr(os, name)
     ]
@@ -75,62 +73,21 @@ def _at_exit() -> None:
     atexit.register(lanes.close_all)
 
 
-def child_environment(given: Mapping[Any, Any], lane: Lane) -> dict[bytes, bytes]:
-    """The environment `given` to a child, with what makes it part of the run."""
-    env = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
-    for name, value in _run.items():
-        if name.startswith("TAPEPROXY_"):
-            env[os.fsencode(name)] = os.fsencode(value)
-        else:
-            env.setdefault(os.fsencode(name), os.fsencode(value))
-    env[b"TAPEPROXY_LANE"] = lane.id.encode()
-    ours, path = os.fsencode(INJECT), env.get(b"PYTHONPATH", b"")
-    separator = os.fsencode(os.pathsep)
-    env[b"PYTHONPATH"] = separator.join([ours, *[entry for entry in path.split(separator) if entry and entry != ours]])
-    return env
-
-
-def _inherited() -> dict[bytes, bytes]:
-    """The environment that C would hand on: os.environ, and what was put or unset past it."""
-    data: dict[bytes, bytes] = dict(os.environ._data)  # type: ignore[attr-defined]  # past those who listen to reads
-    for name, value in _put.items():
-        if value is None:
-            data.pop(name, None)
-        else:
-            data[name] = value
-    return data
-
-
-def _putenv(original: Callable[..., None]) -> Callable[..., None]:
-    def putenv(_: object, name: Any, value: Any, /) -> None:
-        original(name, value)
-        _put[os.fsencode(name)] = os.fsencode(value)
-
-    return putenv
-
-
-def _unsetenv(original: Callable[..., None]) -> Callable[..., None]:
-    def unsetenv(_: object, name: Any, /) -> None:
-        original(name)
-        _put[os.fsencode(name)] = None
-
-    return unsetenv
-
-
 def _pooled() -> bool:
-    """Whether a pool of processes or threads is asking, somewhere up the stack."""
+    """Whether a pool of processes wants one more: those who call from here up to the first stranger tell."""
     frame: Any = sys._getframe(1)
-    for _ in range(_DEPTH):
-        if frame is None:
-            return False
-        if frame.f_globals.get("__name__") in POOLS:
+    while frame is not None:
+        name = frame.f_globals.get("__name__") or ""
+        if name in _POOLS:
             return True
+        if name.partition(".")[0] not in _BETWEEN:
+            return False
         frame = frame.f_back
     return False
 
 
 def new_lane(kind: str, name: str = "") -> Lane:
-    """A lane for a child of the current one: soft where a pool wants one more worker."""
+    """A lane for a child of the current one; soft for a pool's worker."""
     return lanes.soft("e", name) if _pooled() else current().child(kind, name)
 
 
@@ -178,8 +135,8 @@ def _with_lane(args: tuple[Any, ...]) -> tuple[Any, ...]:
         lane = _lane_of(args[0])
         first = next((place for place in range(_AFTER_DESCRIPTORS, len(args)) if callable(args[place])), 0)
         if args[5] is None and first:
-            return (*args[:first], _then_put(args[first], child_environment(_inherited(), lane)), *args[first + 1 :])
-        given = _inherited() if args[5] is None else dict(entry.split(b"=", 1) for entry in args[5])
+            return (*args[:first], _then_put(args[first], child_environment(inherited(), lane)), *args[first + 1 :])
+        given = inherited() if args[5] is None else dict(entry.split(b"=", 1) for entry in args[5])
         env = child_environment(given, lane)
         return (*args[:5], [name + b"=" + value for name, value in env.items()], *args[6:])
     except Exception as error:
@@ -189,7 +146,7 @@ def _with_lane(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _then_put(before_exec: Callable[[], Any], env: dict[bytes, bytes]) -> Callable[[], None]:
     """The agent's preexec_fn, which may change what the child inherits; then what is different for it in `env`."""
-    before = _inherited()
+    before = inherited()
 
     def run() -> None:
         before_exec()
@@ -210,7 +167,7 @@ def _execv(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def execv(_: object, path: Any, argv: Any, /) -> Any:
         try:
-            return _execute(execute, path, argv, _inherited())
+            return _execute(execute, path, argv, inherited())
         except Exception as error:
             failed = error
         original(path, argv)  # says the same in its own words
@@ -246,7 +203,7 @@ def _execute(original: Callable[..., Any], path: Any, argv: Any, env: Any) -> An
 def _posix_spawn(original: Callable[..., Any]) -> Callable[..., Any]:
     def posix_spawn(_: object, path: Any, argv: Any, env: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            env = child_environment(_inherited() if env is None else env, _lane_of(argv))
+            env = child_environment(inherited() if env is None else env, _lane_of(argv))
         except Exception as error:
             _unlaned("posix_spawn", error)
         return original(path, argv, env, *args, **kwargs)
@@ -267,7 +224,7 @@ def _system(original: Callable[..., int]) -> Callable[..., int]:
 
     def system(_: object, command: Any) -> int:
         try:
-            given = dict(_inherited())
+            given = dict(inherited())
             env = child_environment(given, new_lane("p"))
             words = [_assignment(name, value) for name, value in env.items() if given.get(name) != value]
             command = b"export " + b" ".join(words) + b"; " + os.fsencode(command)
@@ -284,7 +241,7 @@ def _assignment(name: bytes, value: bytes) -> bytes:
 
 def _before_fork() -> None:
     thread = get_ident()
-    if thread not in _execs:
+    if thread not in _execs and current().kind != _EXEC:
         _forks[thread] = new_lane("f")
 
 
@@ -319,8 +276,12 @@ def _patch_uvloop(module: Any) -> None:
 def _with_environment(original: Callable[..., Any]) -> Callable[..., Any]:
     async def start(self: Any, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
         env = kwargs.get("env")
-        changed = child_environment(_inherited() if env is None else env, new_lane("p"))
+        changed = child_environment(inherited() if env is None else env, new_lane("p"))
         kwargs["env"] = {os.fsdecode(name): os.fsdecode(value) for name, value in changed.items()}
-        return await original(self, protocol_factory, *args, **kwargs)
+        token = LANE.set(lanes.soft(_EXEC))  # it forks by itself, and then executes
+        try:
+            return await original(self, protocol_factory, *args, **kwargs)
+        finally:
+            LANE.reset(token)
 
     return start

@@ -30,7 +30,7 @@ POOLS = frozenset(
         "trio._core._thread_cache",
     )
 )
-"""Modules that start threads and processes when they need one more, not when the agent says so."""
+"""Modules that start threads when they need one more, not when the agent says so."""
 
 _start_new_thread = _thread.start_new_thread
 
