@@ -2,6 +2,8 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
+# Two workers: most of the suite waits for processes. `make test JOBS=0` runs in one.
+JOBS ?= 2
 
 .PHONY: install test demo lint types check bench soak lock clean help
 
@@ -14,7 +16,7 @@ $(VENV)/.ready: bootstrap.sh requirements.lock pyproject.toml
 install: $(VENV)/.ready ## make .venv with .venv/bin/tapeproxy
 
 test: install ## run the test suite
-	$(PY) -m pytest -q $(PYTEST_ARGS)
+	$(PY) -m pytest -q -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 demo: install ## record a real SDK agent, replay it offline, verify, show a violation
 	$(PY) examples/demo.py
