@@ -1,6 +1,7 @@
-"""One client connection of the tape server: CONNECT, TLS, HTTP/1.1 in, answers out. No upstream of any kind.
+"""One client connection of the tape server: CONNECT, TLS, HTTP/1.1 in. No upstream of any kind.
 
-The only connection it can cause is to a server of the run itself, on loopback, when the replayer says so (`Live`).
+The only connection that it or its turns can cause is to a server of the run itself, on loopback, when the replayer says
+so (`Live`).
 """
 
 from __future__ import annotations
@@ -9,26 +10,20 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections import deque
 from typing import TYPE_CHECKING, cast
 
-from tapeproxy.proxy.playback import Pace, Playback
-from tapeproxy.proxy.replayer import Asked, Live
+from tapeproxy.proxy.replayer import Asked
 from tapeproxy.proxy.requestreader import RequestReader, UnreadableError
 from tapeproxy.proxy.tlschannel import TlsChannel
-from tapeproxy.tapes.answers import Answer, Finish
+from tapeproxy.proxy.turns import Turn, Turns
 from tapeproxy.tapes.hosts import split_authority
 from tapeproxy.tapes.violations import Violation
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.inside import Heard
     from tapeproxy.proxy.tapeserver import TapeServer
+    from tapeproxy.tapes.answers import Finish
     from tapeproxy.tapes.records import Headers
 
-_MOST_WAITING = 64
-"""Requests that may wait for their turn before no more are read."""
-_AT_ONCE = 1 << 20
-"""Bytes of an answer that are sent in one go when nothing is paced."""
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -38,7 +33,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection. Requests that come while an answer is under way wait their turn (pipelining)."""
+    """One connection: bytes to requests, and the answers of their `Turns` to bytes."""
 
     def __init__(self, server: TapeServer) -> None:
         self._server = server
@@ -49,16 +44,12 @@ class Connection(asyncio.BufferedProtocol):
         self._tunnel_open = False  # the tunnel's first byte was seen
         self._relay: asyncio.Transport | None = None
         self._early = b""  # bytes for a tunnel that is not yet through
-        self._queue: deque[tuple[Asked | Violation, bool]] = deque()
-        self._busy = False
-        self._closing = False
+        self._turns = Turns(server, self)
+        self._tunnelling: asyncio.Task[None] | None = None
+        self.closing = False
         self._holding = False  # the client is waited for to leave
         self._deaf = False  # the last request was heard
         self._half_closed = False  # by the client, which may still read
-        self._held_back = False  # too many requests wait
-        self._playback: Playback | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._paused = False
         self.last_heard = server.loop.time()
         # A proactor loop reads ahead, so there each connection needs an inbox of its own.
         shared = isinstance(server.loop, asyncio.SelectorEventLoop)
@@ -68,7 +59,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def idle(self) -> bool:
         """No answer is under way."""
-        return not self._busy and not self._queue and self._relay is None
+        return self._turns.idle and self._relay is None
 
     # --- asyncio.Protocol --------------------------------------------------------------------------------------
 
@@ -79,35 +70,24 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.connections.discard(self)
-        self._closing = True
-        if self._playback is not None:
-            self._playback.cancel()
-        if self._task is not None:
-            self._task.cancel()
+        self.closing = True
+        self._turns.cancel()
+        if self._tunnelling is not None:
+            self._tunnelling.cancel()
         if self._relay is not None:
             self._relay.close()
 
     def pause_writing(self) -> None:
-        self._paused = True
-        if self._playback is not None:
-            self._playback.pause()
+        self._turns.pause()
         if self._relay is not None:
             self._relay.pause_reading()
 
     def resume_writing(self) -> None:
-        self._paused = False
+        self._turns.unpause()
         if self._relay is not None:
             self._relay.resume_reading()
         # Not at once: asyncio calls this while it writes, and a transport that is closed just then closes twice.
-        self._server.loop.call_soon(self._resume)
-
-    def _resume(self) -> None:
-        if self._paused or self._closing:
-            return
-        if self._playback is not None:
-            self._playback.resume()
-        else:
-            self._next()
+        self._server.loop.call_soon(self._turns.resume)
 
     def eof_received(self) -> bool:
         """Whether the connection stays open: a client that sends no more may still wait for its answer."""
@@ -119,7 +99,8 @@ class Connection(asyncio.BufferedProtocol):
     def _still_answers(self) -> bool:
         self._half_closed = True
         # A server of the run should notice that its client has left, which looks the same.
-        return not self.idle and self._task is None and not self._holding
+        busy = not self.idle and not self._turns.live and self._tunnelling is None
+        return busy and not self._holding
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._inbox
@@ -129,12 +110,12 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._receive(self._inbox[:nbytes])
         except Exception as error:
-            self._bug(error)
+            self._turns.fail(error)
 
     def _receive(self, data: bytes | memoryview) -> None:
         if self._relay is not None:
             self._relay.write(bytes(data))
-        elif self._deaf or self._closing:
+        elif self._deaf or self.closing:
             return
         elif self._authority is not None and not self._tunnel_open:
             self._open_tunnel(data)
@@ -144,7 +125,7 @@ class Connection(asyncio.BufferedProtocol):
             self._parse(data)
         # requests and urllib3 turn Nagle on behind a proxy and write head and body apart: without an immediate ACK of
         # the head, the body waits for our 40 ms delayed-ACK timer.
-        if self._reader.reading and _QUICKACK is not None and not self._closing:
+        if self._reader.reading and _QUICKACK is not None and not self.closing:
             self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     # --- tunnel and TLS ----------------------------------------------------------------------------------------
@@ -167,14 +148,14 @@ class Connection(asyncio.BufferedProtocol):
         except ssl.SSLError as error:
             self._server.refused_tls(self._tunnel_host(), error)
             self._transport.write(tls.outgoing())
-            self._close()
+            self.end("close")
             return
         if out := tls.outgoing():
             self._transport.write(out)
         if plain:
             self._parse(plain)
-        if tls.closed and not self._closing and not self._still_answers():
-            self._close()
+        if tls.closed and not self.closing and not self._still_answers():
+            self.end("close")
 
     def _tunnel_host(self) -> str:
         assert self._authority is not None
@@ -190,20 +171,20 @@ class Connection(asyncio.BufferedProtocol):
             if self._deaf:  # what comes after the last request says nothing
                 return
             what = f"a request could not be read: {error.what}"
-            where = error.line if not error.line.endswith(" ") else error.line + self._place()
+            where = error.line if not error.line.endswith(" ") else error.line + self.place()
             self._refuse(Violation("too-large" if error.too_large else "malformed", where, what))
             return
         self._take_requests()
         if rest and self._authority is not None and not self._tunnel_open:
             self._receive(rest)
-        elif rest and self._task is not None:
+        elif rest and self._tunnelling is not None:
             self._early = bytes(rest)
         elif self._reader.expects and self.idle:
             self._proceed()
 
     def _proceed(self) -> None:
         self._reader.expects = False
-        self._send(_CONTINUE)
+        self.send(_CONTINUE)
 
     def _take_requests(self) -> None:
         requests, self._reader.requests = self._reader.requests, []
@@ -239,81 +220,16 @@ class Connection(asyncio.BufferedProtocol):
         if self._server.is_inside(*target):
             self._tunnel_open = True
             self._transport.pause_reading()
-            self._task = self._server.loop.create_task(self._tunnel(*target))
+            self._tunnelling = self._server.loop.create_task(self._tunnel(*target))
 
     def _refuse(self, violation: Violation) -> None:
         """Count it, and answer with it when its turn comes."""
         self._server.replayer.violate(violation)
         self._enqueue(violation, keep=False)
 
-    def _place(self) -> str:
-        return (self._authority or b"the proxy").decode("latin-1")
-
-    def _enqueue(self, turn: Asked | Violation, keep: bool) -> None:
-        self._queue.append((turn, keep))
+    def _enqueue(self, turn: Turn, keep: bool) -> None:
         self._deaf = not keep
-        if len(self._queue) > _MOST_WAITING and not self._held_back:
-            self._held_back = True
-            self._transport.pause_reading()
-        self._next()
-
-    # --- answering ---------------------------------------------------------------------------------------------
-
-    def _next(self) -> None:
-        if self._busy or self._paused or not self._queue or self._closing:
-            return
-        self._busy = True
-        turn, keep = self._queue.popleft()
-        if self._held_back and len(self._queue) <= _MOST_WAITING // 2:
-            self._hear_again()
-        try:
-            self._answer(turn, keep)
-        except Exception as error:
-            self._bug(error, turn)
-
-    def _answer(self, turn: Asked | Violation, keep: bool) -> None:
-        if isinstance(turn, Violation):
-            self._send(turn.to_answer())
-            self._finish("close")
-            return
-        self._server.before_request()
-        decision = self._server.replayer.decide(turn)
-        if isinstance(decision, Answer):
-            self._play(decision, keep)
-        elif isinstance(decision, Violation):
-            self._send(decision.to_answer(body=turn.method != b"HEAD"))
-            self._finish("close")
-        else:
-            self._task = self._server.loop.create_task(self._live(turn, decision, keep))
-
-    def _hear_again(self) -> None:
-        self._held_back = False
-        self._transport.resume_reading()
-
-    def _play(self, answer: Answer, keep: bool) -> None:
-        finish = answer.finish if keep or answer.finish != "keep" else "close"
-        if self._server.speed is None and answer.size <= _AT_ONCE:
-            self._send(b"".join([part.data for part in answer.parts]))
-            self._finish(finish)
-            return
-        pace = Pace(self._server.woken(), self._server.speed)
-        self._playback = Playback(self._server.loop, answer, pace, self._send, lambda: self._finish(finish), self._bug)
-        if self._paused:
-            self._playback.pause()
-        self._playback.start()
-
-    async def _live(self, asked: Asked, live: Live, keep: bool) -> None:
-        from tapeproxy.proxy.inside import relay_exchange
-
-        def compare(heard: Heard) -> None:
-            self._server.replayer.compare(live, heard.status, heard.headers, heard.body)
-
-        try:
-            again = await relay_exchange(asked, live.host, live.port, self._send, compare)
-        except Exception as error:
-            self._bug(error, asked)
-            return
-        self._finish("cut" if again is None else "keep" if keep and again else "close")
+        self._turns.add(turn, keep)
 
     async def _tunnel(self, host: str, port: int) -> None:
         from tapeproxy.proxy.inside import relay_tunnel
@@ -321,82 +237,69 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._relay = await relay_tunnel(self._transport, host, port)
         except Exception as error:
-            self._bug(error)
-        self._task = None
+            self.end("cut")
+            self._turns.fail(error)
+        self._tunnelling = None
         if self._relay is not None and self._early:
             self._relay.write(self._early)
         self._transport.resume_reading()
 
-    def _bug(self, error: Exception, turn: Asked | Violation | None = None) -> None:
-        """What nobody foresaw must not leave the client waiting, nor the run looking clean."""
-        line = (
-            f"{turn.method.decode('latin-1')} {turn.url.decode('latin-1')}"
-            if isinstance(turn, Asked)
-            else self._place()
-        )
-        violation = Violation("internal", line, f"a bug in tapeproxy: {type(error).__name__}: {error}")
-        self._server.replayer.violate(violation)
-        if self._closing:
-            return
-        if self._playback is None and self._task is None:
-            self._send(violation.to_answer())
-            self._finish("close")
-        else:
-            self._finish("cut")
+    # --- what the turns need (`Line`) --------------------------------------------------------------------------
 
-    def _send(self, data: bytes) -> None:
-        if not data or self._closing:
+    def send(self, data: bytes) -> None:
+        """Send bytes of an answer, encrypted where the tunnel is."""
+        if not data or self.closing:
             return
         try:
             sealed = data if self._tls is None else self._tls.seal(data)
         except ssl.SSLError:  # the client broke the session off
-            self._closing = True
+            self.closing = True
             self._transport.abort()
             return
         self._transport.write(sealed)
 
-    def _finish(self, how: Finish) -> None:
-        self._playback = None
-        self._task = None
-        if self._closing:
-            return
-        match how:
-            case "keep":
-                self._busy = False
-                if self._queue:
-                    # Not a direct call: a hundred pipelined requests would be a hundred frames deep.
-                    self._server.loop.call_soon(self._next)
-                elif self._half_closed:
-                    self._close()
-                elif self._reader.expects:
-                    self._proceed()
-            case "close":
-                self._close()
-            case "cut":
-                self._closing = True
-                self._transport.close()
-            case "reset":
-                self._closing = True
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-                self._transport.abort()
-            case "hold":
-                # connection_lost ends it, so the end of the connection must be heard.
-                self._holding = self._deaf = True
-                if self._half_closed:
-                    self._close()
-                elif self._held_back:
-                    self._hear_again()
+    def spare(self) -> None:
+        """Every request has had its answer."""
+        if self._half_closed:
+            self.end("close")
+        elif self._reader.expects:
+            self._proceed()
 
-    def _close(self) -> None:
-        if self._tls is not None and self._tls.ready:
+    def hold(self) -> None:
+        """Send nothing more, and wait for the client to leave."""
+        self._holding = self._deaf = True
+        if self._half_closed:
+            self.end("close")
+
+    def end(self, how: Finish) -> None:
+        """End the connection: in order, cut off, or by a reset."""
+        self.closing = True
+        if how == "reset":
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._transport.abort()
+            return
+        if how == "close" and self._tls is not None and self._tls.ready:
             self._transport.write(self._tls.goodbye())
-        self._closing = True
         self._transport.close()
+
+    def pause_reading(self) -> None:
+        """Hear no more for now."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Hear again."""
+        self._transport.resume_reading()
+
+    def place(self) -> str:
+        """Where the connection leads, for a message."""
+        return (self._authority or b"the proxy").decode("latin-1")
+
+    # --- what the server needs ---------------------------------------------------------------------------------
 
     def close_idle(self) -> None:
         """End the connection in order if no answer is under way."""
-        if self.idle and not self._closing:
-            self._close()
+        if self.idle and not self.closing:
+            self.end("close")
 
     def abort(self) -> None:
         """Drop the connection at once."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import httptools
 
@@ -20,6 +20,13 @@ from tapeproxy.tapes.records import Headers
 
 _READ = 1 << 16
 _HOP = frozenset({b"proxy-connection", b"proxy-authorization", LANE_HEADER})
+
+
+class Outlet(NamedTuple):
+    """The way to the client: `send` takes bytes, `ready` returns once more may be sent."""
+
+    send: Callable[[bytes], None]
+    ready: Callable[[], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +79,9 @@ class _Listener:
 
 
 async def relay_exchange(
-    asked: Asked, host: str, port: int, send: Callable[[bytes], None], heard: Callable[[Heard], None]
+    asked: Asked, host: str, port: int, outlet: Outlet, heard: Callable[[Heard], None]
 ) -> bool | None:
-    """Send the request to `host`:`port` and pass the answer to `send` as it comes.
+    """Send the request to `host`:`port` and pass the answer to `outlet` as it comes, no faster than the client reads.
 
     `heard` gets the whole answer before its last bytes are sent, so that whatever it finds is known before the client
     acts on it. Returns whether the connection may be used again; None when there was no whole answer.
@@ -87,7 +94,7 @@ async def relay_exchange(
         return None
     try:
         writer.write(_request_bytes(asked))
-        return await _listen(reader, asked, send, heard)
+        return await _listen(reader, asked, outlet, heard)
     except OSError:
         return None
     finally:
@@ -130,7 +137,7 @@ class _FarEnd(asyncio.Protocol):
 
 
 async def _listen(
-    reader: asyncio.StreamReader, asked: Asked, send: Callable[[bytes], None], heard: Callable[[Heard], None]
+    reader: asyncio.StreamReader, asked: Asked, outlet: Outlet, heard: Callable[[Heard], None]
 ) -> bool | None:
     listener = _Listener(head_only=asked.method == b"HEAD")
     parser = listener.parser = httptools.HttpResponseParser(listener)
@@ -142,9 +149,10 @@ async def _listen(
         if listener.complete:
             whole = listener.heard()
             heard(whole)
-            send(data)
+            outlet.send(data)
             return whole.keep_alive
-        send(data)
+        outlet.send(data)
+        await outlet.ready()
     # A body that ends with the connection is whole, any other is cut.
     if listener.delimited:
         return None

@@ -396,7 +396,7 @@ def test_a_client_that_reads_nothing_is_not_answered_into_memory(ca: Path) -> No
         (connection,) = run.server.connections
         assert connection._transport.get_write_buffer_size() < 4 * size
         assert run.replayer.served < count
-        assert len(connection._queue) < count
+        assert len(connection._turns) < count
         while received < count * size:
             received += len(sock.recv(1 << 20))
         assert run.replayer.served == count
@@ -439,10 +439,22 @@ def test_a_client_that_refuses_our_certificate_is_named(ca: Path) -> None:
 # --- inside traffic -----------------------------------------------------------------------------------------------
 
 
+FLOOD = 64 << 20
+FLOODED = threading.Event()
+
+
 class Tool(BaseHTTPRequestHandler):
     """A tool server as agents run one."""
 
     protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(FLOOD))
+        self.end_headers()
+        for _ in range(FLOOD >> 20):
+            self.wfile.write(bytes(1 << 20))
+        FLOODED.set()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -510,6 +522,16 @@ def test_another_answer_of_a_server_of_the_run_is_a_drift(ca: Path, tool_port: i
         assert client.post(f"http://127.0.0.1:{tool_port}/tool", json="a").text == '"A"'
         (drift,) = run.replayer.drifts
         assert [(d.where, d.taped, d.asked) for d in drift.differences] == [("body $", "Z", "A")]
+
+
+def test_a_server_of_the_run_waits_for_a_client_that_reads_slowly(ca: Path, tool_port: int) -> None:
+    with serve([], ca, owns_port=lambda port: port == tool_port) as run, run.connect() as sock:
+        sock.sendall(get(f"http://127.0.0.1:{tool_port}/flood", "Connection: close"))
+        received = len(read_until(sock, b"\r\n\r\n"))
+        assert not FLOODED.wait(0.5)
+        while data := sock.recv(1 << 20):
+            received += len(data)
+        assert received > FLOOD
 
 
 def test_a_server_of_the_run_that_is_not_up_yet_looks_as_it_would_live(ca: Path) -> None:

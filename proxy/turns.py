@@ -1,0 +1,213 @@
+"""The turns of one connection: its requests get their answers one after the other, in order. Knows no socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from tapeproxy.proxy.playback import Pace, Playback
+from tapeproxy.proxy.replayer import Asked, Live
+from tapeproxy.tapes.answers import Answer, Finish
+from tapeproxy.tapes.violations import Violation
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.inside import Heard
+    from tapeproxy.proxy.tapeserver import TapeServer
+
+_MOST_WAITING = 64
+"""Requests that may wait for their turn before no more are read."""
+_AT_ONCE = 1 << 20
+"""Bytes of an answer that are sent in one go when nothing is paced."""
+
+type Turn = Asked | Violation
+
+
+class Line(Protocol):
+    """What a connection does for its answers."""
+
+    @property
+    def closing(self) -> bool:
+        """Nothing can be sent any more."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send bytes of an answer."""
+
+    def end(self, how: Finish) -> None:
+        """End the connection: close, cut or reset."""
+
+    def spare(self) -> None:
+        """Every request has had its answer."""
+
+    def hold(self) -> None:
+        """Nothing more is sent, and the client is waited for to leave."""
+
+    def pause_reading(self) -> None:
+        """Hear no more for now."""
+
+    def resume_reading(self) -> None:
+        """Hear again."""
+
+    def place(self) -> str:
+        """Where the connection leads, for a message."""
+        ...
+
+
+class Turns:
+    """Answers requests in the order in which they came; those that come meanwhile wait (pipelining)."""
+
+    def __init__(self, server: TapeServer, line: Line) -> None:
+        self._server = server
+        self._line = line
+        self._waiting: deque[tuple[Turn, bool]] = deque()
+        self._busy = False
+        self._held_back = False  # too many requests wait
+        self._paused = False  # the client reads too slowly
+        self._flowing = asyncio.Event()  # it does not
+        self._flowing.set()
+        self._playback: Playback | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """No answer is under way or due."""
+        return not self._busy and not self._waiting
+
+    @property
+    def live(self) -> bool:
+        """The answer comes from a server of the run."""
+        return self._task is not None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, turn: Turn, keep: bool) -> None:
+        """Answer this when its turn comes, and keep the connection open after it or not."""
+        self._waiting.append((turn, keep))
+        if len(self._waiting) > _MOST_WAITING and not self._held_back:
+            self._held_back = True
+            self._line.pause_reading()
+        self._next()
+
+    def pause(self) -> None:
+        """The client reads too slowly: send nothing until `resume`."""
+        self._paused = True
+        self._flowing.clear()
+        if self._playback is not None:
+            self._playback.pause()
+
+    def unpause(self) -> None:
+        """The client has caught up; `resume` follows."""
+        self._paused = False
+        self._flowing.set()
+
+    def resume(self) -> None:
+        """Go on, unless there was another `pause`."""
+        if self._paused or self._line.closing:
+            return
+        if self._playback is not None:
+            self._playback.resume()
+        else:
+            self._next()
+
+    def cancel(self) -> None:
+        """The connection is gone."""
+        if self._playback is not None:
+            self._playback.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def fail(self, error: Exception, turn: Turn | None = None) -> None:
+        """What nobody foresaw must not leave the client waiting, nor the run looking clean."""
+        line = self._line.place()
+        if isinstance(turn, Asked):
+            line = f"{turn.method.decode('latin-1')} {turn.url.decode('latin-1')}"
+        violation = Violation("internal", line, f"a bug in tapeproxy: {type(error).__name__}: {error}")
+        self._server.replayer.violate(violation)
+        if self._line.closing:
+            return
+        if self._playback is None and self._task is None:
+            self._line.send(violation.to_answer())
+            self._finish("close")
+        else:
+            self._finish("cut")
+
+    def _next(self) -> None:
+        if self._busy or self._paused or not self._waiting or self._line.closing:
+            return
+        self._busy = True
+        turn, keep = self._waiting.popleft()
+        if self._held_back and len(self._waiting) <= _MOST_WAITING // 2:
+            self._hear_again()
+        try:
+            self._answer(turn, keep)
+        except Exception as error:
+            self.fail(error, turn)
+
+    def _hear_again(self) -> None:
+        self._held_back = False
+        self._line.resume_reading()
+
+    def _answer(self, turn: Turn, keep: bool) -> None:
+        if isinstance(turn, Violation):
+            self._line.send(turn.to_answer())
+            self._finish("close")
+            return
+        self._server.before_request()
+        decision = self._server.replayer.decide(turn)
+        if isinstance(decision, Answer):
+            self._play(decision, keep)
+        elif isinstance(decision, Violation):
+            self._line.send(decision.to_answer(body=turn.method != b"HEAD"))
+            self._finish("close")
+        else:
+            self._task = self._server.loop.create_task(self._live(turn, decision, keep))
+
+    def _play(self, answer: Answer, keep: bool) -> None:
+        finish = answer.finish if keep or answer.finish != "keep" else "close"
+        if self._server.speed is None and answer.size <= _AT_ONCE:
+            self._line.send(b"".join([part.data for part in answer.parts]))
+            self._finish(finish)
+            return
+        pace = Pace(self._server.woken(), self._server.speed)
+        loop, send = self._server.loop, self._line.send
+        self._playback = Playback(loop, answer, pace, send, lambda: self._finish(finish), self.fail)
+        if self._paused:
+            self._playback.pause()
+        self._playback.start()
+
+    async def _live(self, asked: Asked, live: Live, keep: bool) -> None:
+        from tapeproxy.proxy.inside import Outlet, relay_exchange
+
+        def compare(heard: Heard) -> None:
+            self._server.replayer.compare(live, heard.status, heard.headers, heard.body)
+
+        try:
+            outlet = Outlet(self._line.send, self._flowing.wait)
+            again = await relay_exchange(asked, live.host, live.port, outlet, compare)
+        except Exception as error:
+            self.fail(error, asked)
+            return
+        self._finish("cut" if again is None else "keep" if keep and again else "close")
+
+    def _finish(self, how: Finish) -> None:
+        self._playback = None
+        self._task = None
+        if self._line.closing:
+            return
+        match how:
+            case "keep":
+                self._busy = False
+                if self._waiting:
+                    # Not a direct call: a hundred pipelined requests would be a hundred frames deep.
+                    self._server.loop.call_soon(self._next)
+                else:
+                    self._line.spare()
+            case "hold":
+                # connection_lost ends it, so the end of the connection must be heard.
+                if self._held_back:
+                    self._hear_again()
+                self._line.hold()
+            case _:
+                self._line.end(how)
