@@ -81,6 +81,7 @@ class Pace(click.ParamType[float | None]):
     help="What keeps the agent from the network; auto takes the strongest that this machine grants.",
 )
 @click.option("--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape.")
+@click.option("--inject", multiple=True, metavar="FAULT", help="Give some requests a fault; see below.")
 @click.option("--require-all", is_flag=True, help="Exit 4 when an exchange on the tape was not asked for, and list it.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a JSON report.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but violations and warnings.")
@@ -97,6 +98,7 @@ def command(
     no_shim: bool,
     guard: "GuardChoice",
     allow: tuple[str, ...],
+    inject: tuple[str, ...],
     require_all: bool,
     report: Path | None,
     quiet: bool,
@@ -112,9 +114,16 @@ def command(
     that is not on the tape is a violation: it is answered with status 470, explained on the terminal, and makes the
     exit code 3 whatever the agent does about it. Otherwise the exit code is the agent's; 4 when a server of the run
     answered another way than on the tape, or with --require-all when an exchange was left over; 124 after --timeout.
+
+    --inject tests how the agent takes an error: 'host=api.openai.com nth=1 status=429 retry-after=2'. First which
+    requests: host=, path=, method= (globs), nth=N, 2-4 or 3- (of those, as they come). Then what they get: status=
+    (with header=NAME:VALUE, retry-after=, body=), cut=BYTES (of the answer after its head, then the connection ends),
+    reset, hang (no answer), and latency=200ms, alone or with one of these. Instead of its answer means that the next
+    try finds the answer on the tape. A fault that no request got exits 4. Positions are not compared after a fault.
     """
     from tapeproxy.proxy.guard import HostPort, describe, establish
     from tapeproxy.proxy.replaying import DRIFT, VIOLATION, ReplaySettings, replay
+    from tapeproxy.tapes.faults import parse_fault
 
     path = choose_tape(tape)
     if tape is None and not quiet:
@@ -133,6 +142,7 @@ def command(
         guard=plan,
         match=match,
         shim=not no_shim,
+        faults=tuple(map(parse_fault, inject)),
     )
     # Said once the tape is open: an error about the tape comes alone.
     teller = Teller(describe(plan) if plan.reason or not quiet else "")

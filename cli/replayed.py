@@ -34,6 +34,7 @@ def summary(result: "Replayed", tape: Path) -> str:
     """How it went, in one line."""
     counts = [f"{result.served} of {count(result.exchanges, 'exchange')} served"]
     counts += [f"{result.live} inside the run"] if result.live else []
+    counts += [f"{count(len(result.injected), 'fault')} injected"] if result.injected else []
     counts.append(count(len(result.violations), "violation"))
     counts += [count(len(result.drifts), "drift")] if result.drifts else []
     counts += [f"{len(result.unused)} unused"] if result.unused else []

@@ -3,18 +3,21 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tapeproxy.tapes.answers import Answer, dropped, flaw, render
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.explain import Difference, body_differences, explain, summary_line
 from tapeproxy.tapes.hosts import is_loopback
-from tapeproxy.tapes.identity import canonical_body, parse_target
+from tapeproxy.tapes.identity import Target, canonical_body, parse_target
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.violations import Drift, Violation
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.faults import Faults
 
 _URLS = 1024
 """Redacted URLs that are kept: an agent asks the same few over and over."""
@@ -59,6 +62,7 @@ class Replayer:
     drifts: list[Drift] = field(default_factory=list)
     index: Index = field(init=False)
     by_lane: bool = True
+    faults: "Faults | None" = None
     _redact_url: Callable[[bytes], bytes] = field(init=False)
     _drifted: set[str] = field(default_factory=set)
 
@@ -79,6 +83,10 @@ class Replayer:
         loopback = is_loopback(target.host)
         if loopback and self.owns_port(target.port):
             return self._live(target.host, target.port, self._redacted(ask), tag)
+        if self.faults is not None:
+            decision = self._inject(self.faults, self._redacted(ask), (target, tag), asked.http10)
+            if decision is not None:
+                return decision
         if hit := self.index.take_exact(ask):
             return self._serve(hit.exchange, ask, tag, asked.http10)
         ask = self._redacted(ask)
@@ -89,6 +97,11 @@ class Replayer:
             # A server of the run that is not up yet, or down again: what a client sees then is a closed connection.
             return dropped()
         return self.violate(self._miss(found))
+
+    @property
+    def injected(self) -> bool:
+        """Whether a request got a fault: from then on the agent goes its own way."""
+        return self.faults is not None and bool(self.faults.injected)
 
     def compare(self, live: Live, status: int, headers: Headers, body: bytes) -> None:
         """Compare the answer of a server of the run with what the tape heard from it."""
@@ -116,6 +129,25 @@ class Replayer:
         self.drifts.append(drift)
         self.noticed(drift)
 
+    def _inject(self, faults: "Faults", ask: Ask, who: tuple[Target, LaneTag | None], http10: bool) -> Decision | None:
+        """The fault that a request gets which is on the tape, if it is to get one."""
+        from tapeproxy.tapes.faults import Injected, apply
+
+        target, tag = who
+        found = self.index.look(ask)
+        picked = faults.pick(ask.method, target) if isinstance(found, Hit) else None
+        if picked is None or isinstance(found, Miss):
+            return None
+        fault, number = picked
+        exchange = found.exchange
+        if not fault.instead or flaw(exchange) is not None:
+            self.index.take(ask)
+            decision = self._serve(exchange, ask, tag, http10)
+            if not isinstance(decision, Answer):
+                return decision
+        faults.injected.append(Injected(fault.text, number, summary_line(ask), exchange.number))
+        return apply(fault, exchange, http10=http10)
+
     def _redacted(self, ask: Ask) -> Ask:
         return ask._replace(body=self.redactor.content(ask.body))
 
@@ -137,6 +169,10 @@ class Replayer:
     def _check_position(self, exchange: Exchange, ask: Ask, tag: LaneTag | None) -> None:
         """Compare where in its lane the request was made; of each lane only the first difference counts."""
         taped = exchange.request
+        if (
+            self.faults is not None and self.faults.injected
+        ):  # an agent that was refused something comes another way to all that follows
+            return
         if tag is None or taped.lane != tag.lane or tag.lane in self._drifted:
             return
         found: list[Difference] = []

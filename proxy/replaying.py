@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment
@@ -27,6 +27,9 @@ from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.secretvars import is_secret_name, secret_values
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.violations import Drift, Violation
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.faults import Fault, Faults, Injected
 
 VIOLATION, DRIFT, TIMEOUT = 3, 4, 124
 """Exit codes of a replay that went wrong (docs/CLI.md)."""
@@ -52,6 +55,7 @@ class ReplaySettings:
     guard: GuardPlan = field(default_factory=lambda: GuardPlan(Guard.NONE))
     match: Literal["lane", "any"] = "lane"
     shim: bool = True
+    faults: "tuple[Fault, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Replayed:
     unused: list[Exchange] = field(default_factory=list[Exchange], repr=False)  # asyncio takes reprs of results
     refusals: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: list[str] = field(default_factory=list[str])
+    injected: "list[Injected]" = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report of `--report`."""
@@ -87,6 +92,7 @@ class Replayed:
             "unused": [exchange.number for exchange in self.unused],
             "refused_certificate": dict(self.refusals),
             "notes": self.notes,
+            "injected": [one.to_json() for one in self.injected],
         }
 
 
@@ -107,6 +113,10 @@ class Replaying:
         if self.shims is not None:
             self.shims.drain()
             self.shims.close()
+        replayer = self.server.replayer
+        for fault in [] if replayer.faults is None else replayer.faults.never():
+            # A test of an agent's error handling that met no error proves nothing.
+            replayer.drift(Drift(fault, "no request got this fault"))
 
     def verdict(self, settings: ReplaySettings, outcome: Outcome | None, took_ns: int) -> Replayed:
         """What came of it."""
@@ -126,6 +136,7 @@ class Replaying:
             unused=unused,
             refusals=dict(self.server.refusals),
             notes=[] if self.shims is None else self.shims.notes,
+            injected=[] if replayer.faults is None else replayer.faults.injected,
         )
 
 
@@ -140,7 +151,14 @@ async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | D
     redactor = Redactor(load_key(), secret_values(settings.environment))
     began = _began(tape)
     try:
-        replayer = Replayer(tape, redactor, run.owns_port, noticed, by_lane=settings.match == "lane")
+        replayer = Replayer(
+            tape,
+            redactor,
+            run.owns_port,
+            noticed,
+            by_lane=settings.match == "lane",
+            faults=_faults(settings),
+        )
     except ValueError as error:
         raise TapeFormatError(str(error), place=Place(str(settings.tape))) from None
     server = TapeServer(
@@ -200,6 +218,14 @@ async def replay(
         finally:
             await session.stop()
     return session.verdict(settings, outcome, outcome.duration_ns)
+
+
+def _faults(settings: ReplaySettings) -> "Faults | None":
+    if not settings.faults:
+        return None
+    from tapeproxy.tapes.faults import Faults
+
+    return Faults(settings.faults)
 
 
 def _taped_argv(tape: Tape, path: Path) -> tuple[str, ...]:

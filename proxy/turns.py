@@ -166,11 +166,11 @@ class Turns:
 
     def _play(self, answer: Answer, keep: bool) -> None:
         finish = answer.finish if keep or answer.finish != "keep" else "close"
-        if self._server.speed is None and answer.size <= _AT_ONCE:
+        if self._server.speed is None and answer.size <= _AT_ONCE and not answer.delay:
             self._line.send(b"".join([part.data for part in answer.parts]))
             self._finish(finish)
             return
-        pace = Pace(self._server.woken(), self._server.speed)
+        pace = Pace(self._server.woken() + answer.delay * 1e-9, self._server.speed)
         loop, send = self._server.loop, self._line.send
         self._playback = Playback(loop, answer, pace, send, lambda: self._finish(finish), self.fail)
         if self._paused:

@@ -32,11 +32,15 @@ class Part(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer ready to be sent. `parts` are rendered as they are taken, once; `size`: the body's bytes in all."""
+    """An answer ready to be sent. `parts` are rendered as they are taken, once; `size`: the body's bytes in all.
+
+    `delay`: nanoseconds by which it is late on purpose, whatever the pace.
+    """
 
     parts: Iterator[Part]
     finish: Finish
     size: int = 0
+    delay: int = 0
 
 
 def flaw(exchange: Exchange) -> str | None:

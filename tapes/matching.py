@@ -193,31 +193,18 @@ class Index:
 
     def take(self, ask: Ask) -> Hit | Miss:
         """The next answer for this request, or why there is none. Raises ValueError for a URL that isn't absolute."""
-        if hit := self.take_exact(ask):
-            return hit
-        place = ask.place()
-        shelves = self._for(ask)
-        if not any(shelf.at(place) for shelf in self._shelves.values()):
-            return Miss(ask, 0)
-        key = ask.identity().key
-        same = [card for shelf in shelves for card in shelf.same(key, place)]
-        card = _first(card for card in same if not card.used)
-        if card is not None:
-            return card.give()
-        others = (card for shelf in self._shelves.values() for card in shelf.same(key, place) if not card.used)
-        other = _first(others)
-        return Miss(ask, len(same), other.ask.lane if other is not None else None)
+        found = self._find(ask)
+        return found if isinstance(found, Miss) else found.give()
 
     def take_exact(self, ask: Ask) -> Hit | None:
         """What `take` gives, if there is a taped request that is the same byte for byte."""
-        raw_key, place = ask.raw_key(), ask.place()
-        shelves = self._for(ask)
-        if len(shelves) == 1:
-            card = shelves[0].exact(raw_key, place)
-        else:
-            found = [shelf.exact(raw_key, place) for shelf in shelves]
-            card = _first(card for card in found if card is not None)
+        card = self._find_exact(ask)
         return None if card is None else card.give()
+
+    def look(self, ask: Ask) -> Hit | Miss:
+        """What `take` would give; it stays there to be given out."""
+        found = self._find(ask)
+        return found if isinstance(found, Miss) else Hit(found.exchange)
 
     def unused(self) -> list[Exchange]:
         """The exchanges that nothing has asked for, in tape order."""
@@ -239,6 +226,31 @@ class Index:
         """True when the tape holds this request at all, used or not."""
         place, key = ask.place(), ask.identity().key
         return any(shelf.same(key, place) for shelf in self._shelves.values())
+
+    def _find(self, ask: Ask) -> _Card | Miss:
+        card = self._find_exact(ask)
+        if card is not None:
+            return card
+        place = ask.place()
+        shelves = self._for(ask)
+        if not any(shelf.at(place) for shelf in self._shelves.values()):
+            return Miss(ask, 0)
+        key = ask.identity().key
+        same = [card for shelf in shelves for card in shelf.same(key, place)]
+        card = _first(card for card in same if not card.used)
+        if card is not None:
+            return card
+        others = (card for shelf in self._shelves.values() for card in shelf.same(key, place) if not card.used)
+        other = _first(others)
+        return Miss(ask, len(same), other.ask.lane if other is not None else None)
+
+    def _find_exact(self, ask: Ask) -> _Card | None:
+        raw_key, place = ask.raw_key(), ask.place()
+        shelves = self._for(ask)
+        if len(shelves) == 1:
+            return shelves[0].exact(raw_key, place)
+        found = [shelf.exact(raw_key, place) for shelf in shelves]
+        return _first(card for card in found if card is not None)
 
     def _for(self, ask: Ask) -> list[_Shelf]:
         """Where answers for this request may be: its own lane first."""
