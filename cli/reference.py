@@ -58,6 +58,7 @@ is one of ours, the last lines on the terminal tell them apart.
 | `unused` | the numbers of the exchanges that were not asked for |
 | `refused_certificate` | host and reason, for clients that did not take our certificate |
 | `notes` | what else was noticed, as sentences |
+| `injected` | the faults of `--inject` that requests got: `fault`, `number`, `request`, `exchange` |
 
 ## Environment
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
-from http import HTTPStatus
 from itertools import islice
 from typing import Any
 
@@ -26,6 +25,22 @@ _LONGEST = 3600 * 10**9
 _NTH = re.compile(r"(\d+)(?:-(\d*))?")
 _HELP = "write it like 'host=api.openai.com nth=2 status=429'; docs/CLI.md lists the words"
 _BODILESS = (204, 304)
+_REASONS = {
+    400: b"Bad Request",
+    401: b"Unauthorized",
+    403: b"Forbidden",
+    404: b"Not Found",
+    408: b"Request Timeout",
+    409: b"Conflict",
+    413: b"Content Too Large",
+    422: b"Unprocessable Content",
+    429: b"Too Many Requests",
+    500: b"Internal Server Error",
+    502: b"Bad Gateway",
+    503: b"Service Unavailable",
+    504: b"Gateway Timeout",
+    529: b"Overloaded",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +137,6 @@ def apply(fault: Fault, exchange: Exchange, *, http10: bool = False) -> Answer:
 
 
 def _refusal(fault: Fault, status: int) -> Answer:
-    try:
-        reason = HTTPStatus(status).phrase
-    except ValueError:
-        reason = ""
     error = {"message": f"injected by tapeproxy: {fault.text}", "type": "injected_fault", "code": status}
     body = orjson.dumps({"error": error}) if fault.body is None else fault.body.encode()
     body = b"" if status in _BODILESS else body
@@ -136,7 +147,7 @@ def _refusal(fault: Fault, status: int) -> Answer:
         *fault.headers,
     )
     raw = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)
-    return Answer(iter((Part(0, head(status, reason.encode(), raw) + body),)), "keep", len(body))
+    return Answer(iter((Part(0, head(status, _REASONS.get(status, b""), raw) + body),)), "keep", len(body))
 
 
 def _cut(parts: Iterator[Part], heads: int, left: int) -> Iterator[Part]:

@@ -34,7 +34,7 @@ PURE = {
         "importlib",
         "io",
     ),
-    *("ipaddress", "itertools", "json", "math", "operator", "re", "string", "struct", "textwrap", "typing"),
+    *("ipaddress", "itertools", "json", "math", "operator", "re", "shlex", "string", "struct", "textwrap", "typing"),
     *("unicodedata", "urllib", "zlib"),
 }
 LIBRARIES = {"blake3", "orjson", "tapeproxy"}
