@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tapeproxy.tapes.answers import Answer, dropped, flaw, render
 from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.explain import Difference, body_differences, explain, summary_line
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.identity import Target, canonical_body, parse_target
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.requestlines import summary_line
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.tapes.explain import Explanation
     from tapeproxy.tapes.faults import Faults
 
 _URLS = 1024
@@ -108,6 +109,8 @@ class Replayer:
         taped = live.taped
         if taped is None or taped.response is None:
             return
+        from tapeproxy.tapes.differences import Difference, body_differences
+
         found = (
             [Difference("status", str(taped.response.status), str(status))] if taped.response.status != status else []
         )
@@ -162,7 +165,7 @@ class Replayer:
             self._check_position(found.exchange, inside, tag)
             return Live(host, port, inside, found.exchange)
         what = "a request to a server of the run is not on the tape"
-        explanation = explain(found, self.index)
+        explanation = self._explain(found)
         self.drift(Drift(summary_line(inside), what, explanation.differences))
         return Live(host, port, inside, None)
 
@@ -175,15 +178,18 @@ class Replayer:
             return
         if tag is None or taped.lane != tag.lane or tag.lane in self._drifted:
             return
+        if taped.n in (None, tag.n) and taped.reads in (None, tag.reads):
+            return
+        from tapeproxy.tapes.differences import Difference
+
         found: list[Difference] = []
         if taped.n is not None and taped.n != tag.n:
             found.append(Difference("number in its lane", str(taped.n), str(tag.n)))
         if taped.reads is not None and taped.reads != tag.reads:
             found.append(Difference("clock reads before it", str(taped.reads), str(tag.reads)))
-        if found:
-            self._drifted.add(tag.lane)
-            what = f"lane {tag.lane} came another way to the request of exchange {exchange.number}"
-            self.drift(Drift(summary_line(ask), what, tuple(found)))
+        self._drifted.add(tag.lane)
+        what = f"lane {tag.lane} came another way to the request of exchange {exchange.number}"
+        self.drift(Drift(summary_line(ask), what, tuple(found)))
 
     def _serve(self, exchange: Exchange, ask: Ask, tag: LaneTag | None, http10: bool) -> Decision:
         self._check_position(exchange, ask, tag)
@@ -199,8 +205,14 @@ class Replayer:
             self.violate(Violation("interrupted", summary_line(ask), what))
         return render(exchange, http10=http10)
 
+    def _explain(self, miss: Miss) -> "Explanation":
+        # A replay that goes well never needs it, and it takes some milliseconds to load.
+        from tapeproxy.tapes.explain import explain
+
+        return explain(miss, self.index)
+
     def _miss(self, miss: Miss) -> Violation:
-        explanation = explain(miss, self.index)
+        explanation = self._explain(miss)
         if miss.used and miss.elsewhere is None:
             times = "once" if miss.used == 1 else f"{miss.used} times"
             what = f"the tape has this request {times}, and each answer was given out already"

@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 from tapeproxy.tapes.codings import decode, header
-from tapeproxy.tapes.conversation import Answer, Call
+from tapeproxy.tapes.conversation import Answer, Asked, Call, Dialect, Message
 from tapeproxy.tapes.dialects import anthropic, ollama, openai_chat, openai_responses
 from tapeproxy.tapes.dialects.shapes import error_of, mapping_of, name_of, text_of
 from tapeproxy.tapes.exchanges import Exchange
-from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.records import Headers, Json
 from tapeproxy.tapes.sse import parse_events, split_json_lines
 
 _DIALECTS = (openai_chat.DIALECT, anthropic.DIALECT, openai_responses.DIALECT, ollama.DIALECT)
@@ -25,28 +25,30 @@ _PRELUDE = struct.Struct(">III")
 
 def read_call(exchange: Exchange) -> Call | None:
     """The LLM call that `exchange` carries, as far as it came; None when it is something else."""
-    path = exchange.request.url.decode("latin-1").partition("?")[0].rstrip("/")
-    request = _load(decode(exchange.request_body, exchange.request.headers).data)
-    if not isinstance(request, dict):
+    request = exchange.request
+    found = _read_request(request.url, request.headers, exchange.request_body)
+    if found is None:
         return None
-    for dialect in _DIALECTS:
-        asked = dialect.read_request(path, request)
-        if asked is None:
-            continue
-        answer = read_answer(exchange)
-        answered = dialect.read_answer(answer)
-        return Call(
-            dialect.name,
-            answered.model or asked.model,
-            asked.messages,
-            answered.message,
-            answered.stop,
-            answered.tokens_in,
-            answered.tokens_out,
-            answered.error or _read_failure(answer),
-            answer.streamed,
-        )
-    return None
+    dialect, asked = found
+    answer = read_answer(exchange)
+    answered = dialect.read_answer(answer)
+    return Call(
+        dialect.name,
+        answered.model or asked.model,
+        asked.messages,
+        answered.message,
+        answered.stop,
+        answered.tokens_in,
+        answered.tokens_out,
+        answered.error or _read_failure(answer),
+        answer.streamed,
+    )
+
+
+def read_messages(url: bytes, headers: Headers, body: bytes) -> tuple[Message, ...]:
+    """The messages of a request to a model, system prompt and all; none when it is something else."""
+    found = _read_request(url, headers, body)
+    return () if found is None else found[1].messages
 
 
 def read_answer(exchange: Exchange) -> Answer:
@@ -66,6 +68,15 @@ def read_answer(exchange: Exchange) -> Answer:
         return Answer(tuple(_objects(split_json_lines(body))), True, status)
     events = (event.data.encode() for event in parse_events(body))
     return Answer(tuple(_objects(events)), True, status)
+
+
+def _read_request(url: bytes, headers: Headers, body: bytes) -> tuple[Dialect, Asked] | None:
+    path = url.decode("latin-1").partition("?")[0].rstrip("/")
+    request = _load(decode(body, headers).data)
+    if not isinstance(request, dict):
+        return None
+    readings = ((dialect, dialect.read_request(path, request)) for dialect in _DIALECTS)
+    return next(((dialect, asked) for dialect, asked in readings if asked is not None), None)
 
 
 def _read_failure(answer: Answer) -> str | None:

@@ -1,39 +1,39 @@
-"""Why a request has no answer: the nearest taped request and where the two differ. Pure; for people and `--json`."""
+"""Why a request has no answer: the nearest taped request, and where the two differ. Pure; for people and `--json`."""
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from tapeproxy.tapes.exchanges import Exchange
-from tapeproxy.tapes.identity import Body, Identity, Pairs
+from tapeproxy.tapes.calls import read_messages
+from tapeproxy.tapes.contexts import ContextChange, context_changes
+from tapeproxy.tapes.differences import Difference, difference_text, differences
 from tapeproxy.tapes.matching import Ask, Index, Miss
+from tapeproxy.tapes.nearness import Near, nearest
+from tapeproxy.tapes.requestlines import summary_line
 
-_CANDIDATES = 64
-"""At most so many taped requests are compared in full: those of the same place first, in tape order."""
-_EXCERPT = 60
 _MOST_DIFFERENCES = 100
-LONGEST = 2048
-"""Characters of a request line that are kept; clients send longer ones than people read."""
-_ABSENT = object()
+_LISTED = 20
+"""Answers that wait, in a report."""
+_NAMED = 5
+"""Those on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """One place where two requests differ. `taped` and `asked` are excerpts; None: it is not there."""
+class Waiting:
+    """A taped answer that nobody has asked for yet: its exchange's number and request line."""
 
-    where: str
-    taped: str | None
-    asked: str | None
+    exchange: int
+    request: str
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`request` in one line; `used`: how many answers to just this request the tape had, all given out before.
 
-    `nearest` is the number of the taped exchange that comes closest (None: the tape is empty), `score` from 0 to 1,
-    `nearest_used` whether its answer was given out already.
+    `nearest` is the number of the taped exchange that comes closest (None: there is none), `score` from 0 to 1,
+    `nearest_used` whether its answer was given out already, `why` what kept it from being taken. `context`: of LLM
+    calls, what happened to the messages. `waiting`: the first answers that are left, of `left` in all.
     """
 
     request: str
@@ -42,158 +42,97 @@ class Explanation:
     nearest_request: str = ""
     nearest_used: bool = False
     score: float = 0.0
+    why: str = ""
     differences: tuple[Difference, ...] = ()
+    context: tuple[ContextChange, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    left: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """What a violation's JSON says beside kind, request and what."""
+        out: dict[str, Any] = {"waiting": [asdict(one) for one in self.waiting], "left": self.left}
+        if self.nearest is not None:
+            out["nearest"] = {
+                "exchange": self.nearest,
+                "request": self.nearest_request,
+                "score": self.score,
+                "used": self.nearest_used,
+                "why": self.why,
+                "differences": [asdict(difference) for difference in self.differences],
+                "context": [asdict(change) for change in self.context],
+            }
+        return out
+
+    def lines(self, limit: int) -> Iterator[str]:
+        """For a terminal; the caller escapes control characters. At most `limit` differences."""
+        if self.nearest is not None:
+            yield f"  nearest: exchange {self.nearest}, {self.score:.0%} alike; not taken, because {self.why}"
+            if self.nearest_request != self.request:
+                yield f"           {self.nearest_request}"
+            yield from _cut_list(self.context, limit, _context_line, "changes to the context")
+            # What the context says in messages need not be said in JSON paths at length.
+            yield from _cut_list(
+                self.differences, limit // 3 if self.context else limit, difference_text, "differences"
+            )
+        if self.left:
+            answers = "1 answer waits" if self.left == 1 else f"{self.left} answers wait"
+            first = [f"exchange {one.exchange}" for one in self.waiting[:_NAMED]]
+            more = ["…"] if self.left > len(first) else []
+            yield f"  unused:  {answers} still: {', '.join([*first, *more])}"
 
 
 def explain(miss: Miss, index: Index) -> Explanation:
     """Explain a miss of `index`. Raises ValueError when the request's URL is not absolute."""
     asked = miss.ask.identity()
+    cards = index.cards()
+    left = [(exchange, ask) for exchange, ask, used in cards if not used]
+    waiting = tuple(Waiting(exchange.number, summary_line(ask)) for exchange, ask in left[:_LISTED])
+    # A request that was answered before is nearest to itself, which says nothing.
+    near = nearest(miss.ask, asked, [card for card in cards if not (miss.used and card[2])])
     line = summary_line(miss.ask)
-    if miss.used or miss.elsewhere is not None:
-        return Explanation(line, miss.used)
-    best: tuple[float, Exchange, bool, Identity] | None = None
-    for exchange, ask, used in index.nearby(miss.ask, _CANDIDATES):
-        taped = ask.identity()
-        score = similarity(taped, asked)
-        # An unused answer is the likelier one: it is still waiting for its request.
-        if best is None or (score, not used) > (best[0], not best[2]):
-            best = (score, exchange, used, taped)
-    if best is None:
-        return Explanation(line, 0)
-    score, exchange, used, taped = best
-    request = exchange.request
-    nearest_line = summary_line(Ask(request.method, request.url, (), b"", request.inside))
-    found = tuple(islice(differences(taped, asked), _MOST_DIFFERENCES))
-    return Explanation(line, 0, exchange.number, nearest_line, used, round(score, 3), found)
-
-
-def summary_line(ask: Ask) -> str:
-    """`POST https://host/path?query`, as text that is safe to encode."""
-    return shorten(f"{ask.method[:LONGEST].decode('latin-1')} {ask.url[:LONGEST].decode('latin-1')}")
-
-
-def shorten(text: str) -> str:
-    """At most `LONGEST` characters of a text, and a sign that there were more."""
-    return text if len(text) < LONGEST else text[: LONGEST - 1] + "…"
-
-
-def similarity(one: Identity, other: Identity) -> float:
-    """How alike two requests are, from 0 to 1: half for where they go, half for what they say."""
-    parts = (
-        one.method == other.method,
-        one.target.host == other.target.host,
-        (one.target.scheme, one.target.port) == (other.target.scheme, other.target.port),
-        one.target.path == other.target.path,
-        one.query == other.query,
+    if near is None:
+        return Explanation(line, miss.used, waiting=waiting, left=len(left))
+    found = tuple(islice(differences(near.identity, asked), _MOST_DIFFERENCES))
+    request = near.exchange.request
+    return Explanation(
+        line,
+        miss.used,
+        near.exchange.number,
+        summary_line(Ask(request.method, request.url, (), b"", request.inside)),
+        near.used,
+        round(near.score, 3),
+        _why(miss, near, len(found)),
+        found,
+        tuple(islice(_context(miss.ask, near), _MOST_DIFFERENCES)),
+        waiting,
+        len(left),
     )
-    return 0.5 * sum(parts) / len(parts) + 0.5 * _body_similarity(one, other)
 
 
-def differences(taped: Identity, asked: Identity) -> Iterator[Difference]:
-    """Every place where two identities differ, in the order of a request."""
-    for where, a, b in (
-        ("method", taped.method, asked.method),
-        ("scheme", taped.target.scheme, asked.target.scheme),
-        ("host", taped.target.authority, asked.target.authority),
-        ("path", taped.target.path.decode("latin-1"), asked.target.path.decode("latin-1")),
-        ("header content-type", taped.media, asked.media),
-    ):
-        if a != b:
-            yield Difference(where, shorten(a), shorten(b))
-    yield from _pair_differences("query", taped.query, asked.query)
-    yield from body_differences(taped.body, asked.body)
+def _why(miss: Miss, near: Near, found: int) -> str:
+    if found:
+        places = "1 place" if found == 1 else f"{found} places" if found < _MOST_DIFFERENCES else "many places"
+        return f"it differs in {places}" + (", and its answer was given out already" if near.used else "")
+    if near.used:
+        return "its answer was given out already"
+    if near.exchange.request.lane != miss.ask.lane:
+        return f"it is lane {near.exchange.request.lane}'s; --match any takes no account of lanes"
+    return "it differs in what cannot be shown"
 
 
-def body_differences(taped: Body, asked: Body) -> Iterator[Difference]:
-    """Where two canonical bodies differ."""
-    if taped.form == asked.form == "json":
-        yield from json_differences(taped.value, asked.value)
-    elif taped.form == asked.form == "form":
-        yield from _pair_differences("form field", taped.value, asked.value)
-    elif taped.canonical != asked.canonical:
-        yield Difference("body", *_excerpts(taped.canonical.decode("latin-1"), asked.canonical.decode("latin-1")))
+def _context(ask: Ask, near: Near) -> Iterator[ContextChange]:
+    taped = near.exchange
+    before = read_messages(taped.request.url, taped.request.headers, taped.request_body)
+    after = read_messages(ask.url, ask.headers, ask.body)
+    return context_changes(before, after) if before and after else iter(())
 
 
-def json_differences(taped: Any, asked: Any, path: str = "$") -> Iterator[Difference]:
-    """Where two JSON values differ, by JSON path, depth first."""
-    if isinstance(taped, dict) and isinstance(asked, dict):
-        for name in (*taped, *(name for name in asked if name not in taped)):
-            yield from json_differences(taped.get(name, _ABSENT), asked.get(name, _ABSENT), f"{path}.{name}")
-    elif isinstance(taped, list) and isinstance(asked, list):
-        for at in range(max(len(taped), len(asked))):
-            a = taped[at] if at < len(taped) else _ABSENT
-            b = asked[at] if at < len(asked) else _ABSENT
-            yield from json_differences(a, b, f"{path}[{at}]")
-    elif type(taped) is not type(asked) or taped != asked:
-        yield Difference(shorten(f"body {path}"), *_excerpts(_show(taped), _show(asked)))
+def _cut_list[T](items: Sequence[T], limit: int, line: Callable[[T], str], what: str) -> Iterator[str]:
+    yield from map(line, items[:limit])
+    if (rest := len(items) - limit) > 0:
+        yield f"    and {rest} more {what}"
 
 
-def _pair_differences(what: str, taped: Pairs, asked: Pairs) -> Iterator[Difference]:
-    names = dict.fromkeys(name for name, _ in (*taped, *asked))
-    for name in names:
-        a = [value.decode("latin-1") for n, value in taped if n == name]
-        b = [value.decode("latin-1") for n, value in asked if n == name]
-        if a != b:
-            yield Difference(
-                shorten(f"{what} {name.decode('latin-1')}"),
-                shorten(", ".join(a)) if a else None,
-                shorten(", ".join(b)) if b else None,
-            )
-
-
-def _body_similarity(one: Identity, other: Identity) -> float:
-    if one.body.canonical == other.body.canonical:
-        return 1.0
-    if one.body.form == other.body.form == "json":
-        a, b = dict(_leaves(one.body.value)), dict(_leaves(other.body.value))
-        same = sum(1 for path, value in a.items() if b.get(path, _ABSENT) == value)
-        return same / max(len(a), len(b), 1)
-    shared = _common_prefix(one.body.canonical, other.body.canonical)
-    return shared / max(len(one.body.canonical), len(other.body.canonical), 1)
-
-
-def _leaves(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and value:
-        for name, item in value.items():
-            yield from _leaves(item, f"{path}.{name}")
-    elif isinstance(value, list) and value:
-        for at, item in enumerate(value):
-            yield from _leaves(item, f"{path}[{at}]")
-    else:
-        yield path, (type(value).__name__, repr(value))
-
-
-def _common_prefix(one: bytes | str, other: bytes | str) -> int:
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _show(value: Any) -> str | None:
-    if value is _ABSENT:
-        return None
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _excerpts(taped: str | None, asked: str | None) -> tuple[str | None, str | None]:
-    """Cut both around their first difference when they are long."""
-    if taped is None or asked is None:
-        return _cut(taped, 0), _cut(asked, 0)
-    start = max(_common_prefix(taped, asked) - _EXCERPT // 3, 0)
-    if max(len(taped), len(asked)) <= _EXCERPT:
-        start = 0
-    return _cut(taped, start), _cut(asked, start)
-
-
-def _cut(text: str | None, start: int) -> str | None:
-    if text is None:
-        return None
-    piece = text[start : start + _EXCERPT]
-    return ("…" if start else "") + piece + ("…" if start + _EXCERPT < len(text) else "")
+def _context_line(change: ContextChange) -> str:
+    at = change.asked if change.asked is not None else change.taped
+    return f"    {change.kind} message {at} ({change.role}): {change.text}"

@@ -14,13 +14,12 @@ its own bytes. Without that rule, agents that run side by side would have their 
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from itertools import chain, islice
 from typing import NamedTuple
 
 from blake3 import blake3
 
 from tapeproxy.tapes.exchanges import Exchange
-from tapeproxy.tapes.identity import Identity, Target, identify, parse_target, place_key
+from tapeproxy.tapes.identity import Identity, identify, place_key
 from tapeproxy.tapes.records import Headers
 
 _MATTERS = frozenset({b"content-type", b"content-encoding"})
@@ -92,10 +91,6 @@ class _Card:
         self._key: bytes | None = None
 
     @property
-    def target(self) -> Target:
-        return parse_target(self.ask.url)
-
-    @property
     def key(self) -> bytes:
         if self._key is None:
             self._key = self.ask.identity().key
@@ -105,10 +100,6 @@ class _Card:
         """Give its answer out."""
         self.used = True
         return Hit(self.exchange)
-
-
-def _unused_first(cards: list[_Card]) -> list[_Card]:
-    return sorted(cards, key=lambda card: card.used)
 
 
 class _Place:
@@ -210,17 +201,9 @@ class Index:
         """The exchanges that nothing has asked for, in tape order."""
         return [card.exchange for card in self._cards if not card.used]
 
-    def nearby(self, ask: Ask, limit: int) -> list[tuple[Exchange, Ask, bool]]:
-        """Up to `limit` taped requests that this one may have been meant to be, the likeliest places first.
-
-        Each with its exchange and whether its answer was given out.
-        """
-        place = ask.place()
-        same_place = [card for shelf in self._shelves.values() for card in shelf.at(place)]
-        host = parse_target(ask.url).host
-        same_host = (card for card in self._cards if card.target.host == host)
-        cards = dict.fromkeys(islice(chain(_unused_first(same_place), same_host, self._cards), limit * 3))
-        return [(card.exchange, card.ask, card.used) for card in islice(cards, limit)]
+    def cards(self) -> list[tuple[Exchange, Ask, bool]]:
+        """Every taped request, in tape order, with its exchange and whether its answer was given out."""
+        return [(card.exchange, card.ask, card.used) for card in self._cards]
 
     def knows(self, ask: Ask) -> bool:
         """True when the tape holds this request at all, used or not."""

@@ -5,12 +5,16 @@ answer of the world; the run's exit code says it too, whatever the agent makes o
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from tapeproxy.tapes.answers import head
-from tapeproxy.tapes.explain import Difference, Explanation, shorten
+from tapeproxy.tapes.requestlines import shorten
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.differences import Difference
+    from tapeproxy.tapes.explain import Explanation
 
 STATUS = 470
 REASON = b"Tape Violation"
@@ -29,7 +33,7 @@ class Violation:
     kind: Kind
     request: str
     what: str
-    explanation: Explanation | None = None
+    explanation: "Explanation | None" = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "request", shorten(self.request))
@@ -37,29 +41,13 @@ class Violation:
 
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"kind": self.kind, "request": self.request, "what": self.what}
-        if self.explanation is not None and self.explanation.nearest is not None:
-            out["nearest"] = {
-                "exchange": self.explanation.nearest,
-                "request": self.explanation.nearest_request,
-                "score": self.explanation.score,
-                "used": self.explanation.nearest_used,
-                "differences": [asdict(difference) for difference in self.explanation.differences],
-            }
-        return out
+        return out if self.explanation is None else out | self.explanation.to_json()
 
     def to_text(self, *, limit: int = 8) -> str:
         """A short block for a terminal; the caller escapes control characters. At most `limit` differences."""
         lines = [self.what, f"  request: {self.request}"]
-        nearest = self.explanation
-        if nearest is not None and nearest.nearest is not None:
-            state = ", its answer already given" if nearest.nearest_used else ""
-            lines.append(f"  nearest: exchange {nearest.nearest} ({nearest.score:.0%} alike{state})")
-            if nearest.nearest_request != self.request:
-                lines.append(f"           {nearest.nearest_request}")
-            shown = nearest.differences[:limit]
-            lines += [line for difference in shown for line in _difference_lines(difference)]
-            if len(nearest.differences) > limit:
-                lines.append(f"    and {len(nearest.differences) - limit} more differences")
+        if self.explanation is not None:
+            lines += self.explanation.lines(limit)
         return "\n".join(lines)
 
     def to_answer(self, *, body: bool = True) -> bytes:
@@ -82,7 +70,7 @@ class Drift:
 
     request: str
     what: str
-    differences: tuple[Difference, ...] = ()
+    differences: "tuple[Difference, ...]" = ()
 
     def to_json(self) -> dict[str, Any]:
         return {"request": self.request, "what": self.what, "differences": [asdict(d) for d in self.differences]}
@@ -90,11 +78,8 @@ class Drift:
     def to_text(self, *, limit: int = 8) -> str:
         """A short block for a terminal; the caller escapes control characters."""
         lines = [self.what, f"  request: {self.request}"]
-        lines += [line for difference in self.differences[:limit] for line in _difference_lines(difference)]
+        if self.differences:
+            from tapeproxy.tapes.differences import difference_text
+
+            lines += map(difference_text, self.differences[:limit])
         return "\n".join(lines)
-
-
-def _difference_lines(difference: Difference) -> list[str]:
-    taped = "(absent)" if difference.taped is None else difference.taped
-    asked = "(absent)" if difference.asked is None else difference.asked
-    return [f"    {difference.where}", f"      tape: {taped}", f"      now:  {asked}"]
