@@ -30,10 +30,11 @@ Made by `python -m tapeproxy.cli.reference` from the commands themselves; a test
 | 2 | wrong usage, or something that cannot be done (no such tape, a tape that exists): the message says what |
 | 3 | `replay`: a violation; the run asked for something that is not on the tape, whatever the agent made of it |
 | 4 | `replay`: a drift (`--on-drift report` keeps the agent's code), or `--require-all` and an exchange left over |
+| 3, 4 | `verify --times`: the same of any of the replays; 4 also when they were not identical |
 | 5 | a tape that is damaged, edited, interrupted or of a newer format; or `record` could not write it, or not whole |
 | 124 | the run was stopped by `--timeout` |
 | 126, 127 | the agent's command cannot be executed, or does not exist |
-| 130 | stopped by Ctrl-C where there was no agent |
+| 130 | stopped by Ctrl-C where there was no agent, or before all replays of `verify --times` were over |
 
 These meanings are never reused. Where several fit, the order is 3, 4, 124, the agent's own. Where an agent's own code
 is one of ours, the last lines on the terminal tell them apart.
@@ -58,6 +59,7 @@ is one of ours, the last lines on the terminal tell them apart.
 | `context` | of LLM calls, a list of `kind` (injected, dropped, changed, truncated), `role`, `taped` and `asked` (the message's number, from 0) and `text` |
 | `drifts` | a list of `request`, `what`, `differences` |
 | `unused` | the numbers of the exchanges that were not asked for |
+| `trace` | the trace hash of the answers that were given: where all were, the one in the tape's seal |
 | `refused_certificate` | host and reason, for clients that did not take our certificate |
 | `notes` | what else was noticed, as sentences |
 | `injected` | the faults of `--inject` that requests got: `fault`, `number`, `request`, `exchange` |

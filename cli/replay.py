@@ -2,10 +2,9 @@
 
 import asyncio
 import dataclasses
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,10 +13,10 @@ from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import printable, screen_of
 from tapeproxy.cli.replayed import listing, silence, summary, warnings
+from tapeproxy.cli.runoptions import RunOptions, run_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.guard import GuardChoice
     from tapeproxy.proxy.replaying import Replayed, Replaying, ReplaySettings
     from tapeproxy.tapes.violations import Drift, Violation
 
@@ -54,33 +53,7 @@ class Pace(click.ParamType[float | None]):
     help="When chunks arrive: at once, as recorded, or FACTOR times as fast.  [default: none]",
 )
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
-@click.option(
-    "--max-violations", default=20, show_default=True, type=click.IntRange(1), help="Stop the run at so many."
-)
-@click.option(
-    "--on-drift",
-    type=click.Choice(["fail", "report"]),
-    default="fail",
-    show_default=True,
-    help="What a difference does to the exit code that did not keep the run from going on.",
-)
-@click.option(
-    "--match",
-    type=click.Choice(["lane", "any"]),
-    default="lane",
-    show_default=True,
-    help="Whose answers a thread or task may have: its own, or any.",
-)
-@click.option("--no-shim", is_flag=True, help="Leave clock, randomness and lanes of the agent alone.")
-@click.option(
-    "--guard",
-    type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
-    default="auto",
-    show_default=True,
-    help="What keeps the agent from the network; auto takes the strongest that this machine grants.",
-)
-@click.option("--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape.")
+@run_options
 @click.option("--inject", multiple=True, metavar="FAULT", help="Give some requests a fault; see below.")
 @click.option("--require-all", is_flag=True, help="Exit 4 when an exchange on the tape was not asked for, and list it.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a JSON report.")
@@ -91,13 +64,7 @@ def command(
     tape: str | None,
     pace: float | None,
     port: int,
-    timeout: float | None,
-    max_violations: int,
-    on_drift: Literal["fail", "report"],
-    match: Literal["lane", "any"],
-    no_shim: bool,
-    guard: "GuardChoice",
-    allow: tuple[str, ...],
+    run: RunOptions,
     inject: tuple[str, ...],
     require_all: bool,
     report: Path | None,
@@ -121,29 +88,16 @@ def command(
     reset, hang (no answer), and latency=200ms, alone or with one of these. Instead of its answer means that the next
     try finds the answer on the tape. A fault that no request got exits 4. Positions are not compared after a fault.
     """
-    from tapeproxy.proxy.guard import HostPort, describe, establish
-    from tapeproxy.proxy.replaying import DRIFT, VIOLATION, ReplaySettings, replay
+    from tapeproxy.proxy.guard import describe
+    from tapeproxy.proxy.replaying import DRIFT, VIOLATION, replay
     from tapeproxy.tapes.faults import parse_fault
 
     path = choose_tape(tape)
     if tape is None and not quiet:
         click.echo(f"tapeproxy: replaying the last tape, {printable(str(path))}", err=True)
-    # Before there is an event loop or a second thread: this may move the process into a network namespace, for good.
-    plan = establish(guard, [HostPort.parse(place) for place in allow], reachable=port != 0)
-    settings = ReplaySettings(
-        tape=path,
-        environment=dict(os.environ),
-        argv=agent_argv(ctx),
-        speed=pace,
-        port=port,
-        timeout=timeout,
-        max_violations=max_violations,
-        on_drift=on_drift,
-        guard=plan,
-        match=match,
-        shim=not no_shim,
-        faults=tuple(map(parse_fault, inject)),
-    )
+    faults = tuple(map(parse_fault, inject))
+    settings = dataclasses.replace(run.settings(path, agent_argv(ctx), pace=pace, port=port), faults=faults)
+    plan = settings.guard
     # Said once the tape is open: an error about the tape comes alone.
     teller = Teller(describe(plan) if plan.reason or not quiet else "")
     result = asyncio.run(replay(settings, teller.notice, teller.begin))

@@ -25,6 +25,7 @@ class RunProcesses:
 
     def __init__(self, run_id: str, *, root: int | None = None) -> None:
         """`run_id` is the marker's value; `root` is a process that counts, and its descendants with it."""
+        self.run_id = run_id
         self._marker = f"\0{RUN_VARIABLE}={run_id}\0".encode()
         self._root = root
         self._owned: set[tuple[int, int]] = set()

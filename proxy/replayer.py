@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from tapeproxy.tapes.answers import Answer, dropped, flaw, render
+from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.identity import Target, canonical_body, parse_target
@@ -50,7 +51,7 @@ type Decision = Answer | Violation | Live
 class Replayer:
     """One replay of one tape. `owns_port` says whether a process of the run listens on a loopback port.
 
-    `noticed` is called with every violation and drift as it happens.
+    `noticed` is called with every violation and drift as it happens, `witness` with every request to the world.
     """
 
     tape: Tape
@@ -64,6 +65,7 @@ class Replayer:
     index: Index = field(init=False)
     by_lane: bool = True
     faults: "Faults | None" = None
+    witness: Callable[[Step], None] | None = None
     _redact_url: Callable[[bytes], bytes] = field(init=False)
     _drifted: set[str] = field(default_factory=set)
 
@@ -97,6 +99,7 @@ class Replayer:
         if loopback and self.index.knows(self._inside(ask)):
             # A server of the run that is not up yet, or down again: what a client sees then is a closed connection.
             return dropped()
+        self._witness(None, ask, tag)
         return self.violate(self._miss(found))
 
     @property
@@ -191,7 +194,17 @@ class Replayer:
         what = f"lane {tag.lane} came another way to the request of exchange {exchange.number}"
         self.drift(Drift(summary_line(ask), what, tuple(found)))
 
+    def _witness(self, exchange: Exchange | None, ask: Ask, tag: LaneTag | None) -> None:
+        """Tell what was asked, and the exchange that has the answer."""
+        if self.witness is None:
+            return
+        ask = ask._replace(headers=self.redactor.headers(ask.headers))
+        if exchange is not None and ask.body == exchange.request.body:
+            ask = ask._replace(body=exchange.request.body)  # of two copies of a conversation one is enough
+        self.witness(Step(None if exchange is None else exchange.number, tag, ask))
+
     def _serve(self, exchange: Exchange, ask: Ask, tag: LaneTag | None, http10: bool) -> Decision:
+        self._witness(exchange, ask, tag)
         self._check_position(exchange, ask, tag)
         if exchange.response is not None and exchange.response.status == 101:
             what = f"exchange {exchange.number} became a WebSocket, whose frames are not on the tape"

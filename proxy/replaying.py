@@ -1,4 +1,7 @@
-"""One replay from beginning to end: the tape loaded, the server up, the agent run, the verdict. No mitmproxy."""
+"""A replay from beginning to end: the tape loaded, the server up, the agent run, the verdict. No mitmproxy.
+
+A `Wire` is what replays of one tape can share; a `Replaying` is what belongs to one of them.
+"""
 
 import os
 import socket
@@ -6,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment
@@ -16,9 +19,10 @@ from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.shims import Shims
-from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
+from tapeproxy.proxy.supervisor import Outcome, Stdio, StopSignal, end_leftovers, held_signals, run_child
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.tapeserver import Serving, TapeServer
+from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape
@@ -26,6 +30,7 @@ from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.secretvars import is_secret_name, secret_values
 from tapeproxy.tapes.tokens import placeholder
+from tapeproxy.tapes.trace import join_parts, part_of
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
@@ -35,6 +40,8 @@ VIOLATION, DRIFT, TIMEOUT = 3, 4, 124
 """Exit codes of a replay that went wrong (docs/CLI.md)."""
 _MOST_PLACEHOLDERS = 256
 _YEARS = (2001, 2048)
+_SILENCE = 0.2
+"""Seconds that the connections of a run may take to end after its processes have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +82,14 @@ class Replayed:
     refusals: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: list[str] = field(default_factory=list[str])
     injected: "list[Injected]" = field(default_factory=list)
+    answered: list[Exchange] = field(default_factory=list[Exchange], repr=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """The report of `--report`."""
+    def trace(self) -> str:
+        """The trace hash of the answers that were given out: the one in the tape's seal, where all were."""
+        return join_parts(map(part_of, self.answered))
+
+    def to_json(self, trace: str | None = None) -> dict[str, Any]:
+        """The report of `--report`; `trace`: what `trace()` gives, where it is known already."""
         return {
             "exit_code": self.exit_code,
             "agent_exit_code": None if self.outcome is None else self.outcome.exit_code,
@@ -90,39 +102,153 @@ class Replayed:
             "violations": [violation.to_json() for violation in self.violations],
             "drifts": [drift.to_json() for drift in self.drifts],
             "unused": [exchange.number for exchange in self.unused],
+            "trace": trace or self.trace(),
             "refused_certificate": dict(self.refusals),
             "notes": self.notes,
             "injected": [one.to_json() for one in self.injected],
         }
 
 
+class Wire:
+    """A tape that is loaded and served. Replays run on it one after the other, each as if it were the only one."""
+
+    def __init__(self, settings: ReplaySettings, tape: Tape, ending: Ending) -> None:
+        self.settings = settings
+        self.tape = tape
+        self.ending = ending
+        self.port = 0
+        self._ca = CertificateAuthority.open()
+        self._redactor = Redactor(load_key(), secret_values(settings.environment))
+        self._began = _began(tape)
+        self._server: TapeServer | None = None
+
+    @classmethod
+    def open(cls, settings: ReplaySettings) -> Self:
+        """Load the tape. Raises TapeFormatError and CaError."""
+        return cls(settings, *load(settings.tape))
+
+    async def begin(
+        self, noticed: Callable[[Violation | Drift], None], witness: Callable[[Step], None] | None = None
+    ) -> "Replaying":
+        """Begin a replay, and serve it; the one before it must have ended. See Replayer for what is called when.
+
+        Raises TapeFormatError, PortInUseError, CaError and UsageError.
+        """
+        run = RunProcesses(os.urandom(8).hex())
+        by_lane = self.settings.match == "lane"
+        try:
+            replayer = Replayer(
+                self.tape,
+                self._redactor,
+                run.owns_port,
+                noticed,
+                by_lane=by_lane,
+                witness=witness,
+                faults=_faults(self.settings),
+            )
+        except ValueError as error:
+            raise TapeFormatError(str(error), place=Place(str(self.settings.tape))) from None
+        server = await self._serve(replayer, lambda host, port: is_loopback(host) and run.owns_port(port))
+        session = Replaying(self, server, run)
+        session.environment = self._environment(run)
+        if self.tape.head.seed is not None and self.settings.shim:
+            session.shims = Shims(self.tape, replayer, self._redactor)
+            session.environment |= session.shims.variables(self.settings.environment, f"127.0.0.1:{self.port}")
+            server.before_request = session.shims.drain
+        return session
+
+    def command(self) -> tuple[str, ...]:
+        """What is to be run. Raises UsageError when the tape's own command is not to be, or there is none."""
+        return self.settings.argv or _taped_argv(self.tape, self.settings.tape)
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        if self._server is not None:
+            await self._server.stop()
+
+    async def _serve(self, replayer: Replayer, is_inside: Callable[[str, int], bool]) -> TapeServer:
+        if self._server is not None:
+            self._server.renew(replayer, is_inside)
+            return self._server
+        server = TapeServer(
+            replayer,
+            lambda host: self._ca.server_context(host, self._began),
+            is_inside,
+            Serving(port=self.settings.port, speed=self.settings.speed),
+        )
+        self.port = await server.start()
+        self._server = server
+        return server
+
+    def _environment(self, run: RunProcesses) -> dict[str, str]:
+        """What the agent gets, but for its shim."""
+        parent, secrets = self.settings.environment, self.tape.head.secrets[:_MOST_PLACEHOLDERS]
+        child = ChildSettings(
+            f"http://127.0.0.1:{self.port}",
+            self._ca.bundle(),
+            self._ca.certificate,
+            run.run_id,
+            # A tape may come from a stranger: it names variables, and only such as usually hold a secret are set.
+            {name: placeholder(name) for name in secrets if is_secret_name(name)},
+        )
+        return child_environment(parent, child) | self.settings.guard.variables(parent)
+
+
 class Replaying:
     """An open replay: programs that run with `environment` hear the tape."""
 
-    def __init__(self, tape: Tape, ending: Ending, server: TapeServer, port: int) -> None:
-        self.tape = tape
-        self.ending = ending
-        self.server = server
-        self.port = port
+    def __init__(self, wire: Wire, server: TapeServer, run: RunProcesses) -> None:
+        self.wire = wire
+        self.tape = wire.tape
+        self.ending = wire.ending
+        self.port = wire.port
+        self.processes = run
         self.environment: dict[str, str] = {}
         self.shims: Shims | None = None
+        self._server = server
+        self._replayer = server.replayer
+        self._refusals = server.refusals
+        self._leftovers: list[str] = []
+
+    async def run(self, stop: StopSignal, stdio: Stdio | None = None) -> Outcome:
+        """Run the agent to its end. Raises what `Wire.command` raises and the supervisor's errors."""
+        settings = self.wire.settings
+        return await run_child(
+            self.wire.command(),
+            self.environment,
+            stop=stop,
+            timeout=settings.timeout,
+            confine=settings.guard.confinement(self.port),
+            stdio=stdio,
+        )
+
+    async def end(self) -> None:
+        """End the replay and keep the wire for another: no process of it is left, nor what it put into its TMPDIR."""
+        if ended := await end_leftovers(self.processes):
+            self._leftovers = [f"processes that outlived the agent were ended: {ended}"]
+        await self._server.fall_silent(_SILENCE)
+        self._close(sweep=True)
 
     async def stop(self) -> None:
-        """Stop serving, and hear what the shims have still to say."""
-        await self.server.stop()
+        """End the replay and the wire; processes that the agent left behind live on."""
+        await self.wire.stop()
+        self._close(sweep=False)
+
+    def _close(self, *, sweep: bool) -> None:
+        """Hear what the shims have still to say, and remove what was made for them."""
         if self.shims is not None:
             self.shims.drain()
-            self.shims.close()
-        replayer = self.server.replayer
-        for fault in [] if replayer.faults is None else replayer.faults.never():
+            self.shims.close(sweep=sweep)
+        for fault in [] if self._replayer.faults is None else self._replayer.faults.never():
             # A test of an agent's error handling that met no error proves nothing.
-            replayer.drift(Drift(fault, "no request got this fault"))
+            self._replayer.drift(Drift(fault, "no request got this fault"))
 
     def verdict(self, settings: ReplaySettings, outcome: Outcome | None, took_ns: int) -> Replayed:
         """What came of it."""
-        replayer = self.server.replayer
+        replayer = self._replayer
         # A server of the run may or may not have been up when it was asked: its exchanges are compared, not counted.
         unused = [exchange for exchange in replayer.index.unused() if not exchange.request.inside]
+        answered = [exchange for exchange in replayer.index.used() if not exchange.request.inside]
         return Replayed(
             exit_code=_exit_code(replayer, settings, outcome),
             outcome=outcome,
@@ -134,9 +260,10 @@ class Replaying:
             violations=replayer.violations,
             drifts=replayer.drifts,
             unused=unused,
-            refusals=dict(self.server.refusals),
-            notes=[] if self.shims is None else self.shims.notes,
+            refusals=dict(self._refusals),
+            notes=[*([] if self.shims is None else self.shims.notes), *self._leftovers],
             injected=[] if replayer.faults is None else replayer.faults.injected,
+            answered=answered,
         )
 
 
@@ -145,46 +272,7 @@ async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | D
 
     Raises TapeFormatError, PortInUseError, CaError, UsageError.
     """
-    tape, ending = load(settings.tape)
-    ca = CertificateAuthority.open()
-    run = RunProcesses(run_id := os.urandom(8).hex())
-    redactor = Redactor(load_key(), secret_values(settings.environment))
-    began = _began(tape)
-    try:
-        replayer = Replayer(
-            tape,
-            redactor,
-            run.owns_port,
-            noticed,
-            by_lane=settings.match == "lane",
-            faults=_faults(settings),
-        )
-    except ValueError as error:
-        raise TapeFormatError(str(error), place=Place(str(settings.tape))) from None
-    server = TapeServer(
-        replayer,
-        lambda host: ca.server_context(host, began),
-        lambda host, port: is_loopback(host) and run.owns_port(port),
-        Serving(port=settings.port, speed=settings.speed),
-    )
-    port = await server.start()
-    child = ChildSettings(
-        f"http://127.0.0.1:{port}",
-        ca.bundle(),
-        ca.certificate,
-        run_id,
-        # A tape may come from a stranger: it names variables, and only such as usually hold a secret are set.
-        {name: placeholder(name) for name in tape.head.secrets[:_MOST_PLACEHOLDERS] if is_secret_name(name)},
-    )
-    session = Replaying(tape, ending, server, port)
-    session.environment = child_environment(settings.environment, child) | settings.guard.variables(
-        settings.environment
-    )
-    if tape.head.seed is not None and settings.shim:
-        session.shims = Shims(tape, server.replayer, redactor)
-        session.environment |= session.shims.variables(settings.environment, f"127.0.0.1:{port}")
-        server.before_request = session.shims.drain
-    return session
+    return await Wire.open(settings).begin(noticed)
 
 
 async def replay(
@@ -197,24 +285,12 @@ async def replay(
     Raises what `open_replay` raises and the supervisor's errors.
     """
     stop = StopSignal()
-
-    def count(found: Violation | Drift) -> None:
-        noticed(found)
-        if isinstance(found, Violation) and len(session.server.replayer.violations) >= settings.max_violations:
-            stop.request("violations")
-
     with held_signals():
-        session = await open_replay(settings, count)
+        session = await open_replay(settings, stopping_at(settings.max_violations, stop, noticed))
         try:
-            argv = settings.argv or _taped_argv(session.tape, settings.tape)
+            session.wire.command()  # an error about the command comes alone
             started(session)
-            outcome = await run_child(
-                argv,
-                session.environment,
-                stop=stop,
-                timeout=settings.timeout,
-                confine=settings.guard.confinement(session.port),
-            )
+            outcome = await session.run(stop)
         finally:
             await session.stop()
     return session.verdict(settings, outcome, outcome.duration_ns)
@@ -226,6 +302,22 @@ def _faults(settings: ReplaySettings) -> "Faults | None":
     from tapeproxy.tapes.faults import Faults
 
     return Faults(settings.faults)
+
+
+def stopping_at(
+    most: int, stop: StopSignal, noticed: Callable[[Violation | Drift], None]
+) -> Callable[[Violation | Drift], None]:
+    """`noticed`, which also has the run stopped at the `most`-th violation."""
+    left = most
+
+    def notice(found: Violation | Drift) -> None:
+        nonlocal left
+        noticed(found)
+        left -= isinstance(found, Violation)
+        if left <= 0:
+            stop.request("violations")
+
+    return notice
 
 
 def _taped_argv(tape: Tape, path: Path) -> tuple[str, ...]:

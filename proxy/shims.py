@@ -40,6 +40,7 @@ class Shims:
         # A secret that is absent has a placeholder, and another key is what a replay is for.
         self._digests = {env.name: env.digest for env in tape.envs if env.name not in tape.head.secrets}
         self._tmpdir = Path(make_tmpdir(tape.head.tmpdir))
+        self._found = set(self._tmpdir.iterdir())
 
     def variables(self, parent: Mapping[str, str], proxy: str) -> dict[str, str]:
         """The variables for the agent's processes."""
@@ -65,9 +66,12 @@ class Shims:
         for line in self._sidecars.drain():
             self._take(line)
 
-    def close(self) -> None:
-        """Remove what was made for the shims."""
+    def close(self, *, sweep: bool = False) -> None:
+        """Remove what was made for the shims; `sweep`: and whatever the agent has put into its TMPDIR."""
         self._sidecars.close()
+        with contextlib.suppress(OSError):  # the agent may have removed it, or shut us out
+            for path in set(self._tmpdir.iterdir()) - self._found if sweep else ():
+                _remove(path)
         with contextlib.suppress(OSError):
             self._tmpdir.rmdir()
 
@@ -87,3 +91,12 @@ class Shims:
                     self.notes.append(f"the environment variable {name} is not what it was")
             case _:
                 pass
+
+
+def _remove(path: Path) -> None:
+    import shutil
+
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from asyncio.subprocess import Process
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from subprocess import SubprocessError
 from types import FrameType
@@ -26,6 +26,8 @@ from tapeproxy.tapes.errors import UsageError
 type StopCause = Literal["timeout", "violations", "user"]
 
 GRACE = 5.0
+PATIENCE = 1.0
+"""Seconds for processes that wind up after their parent, such as multiprocessing's resource tracker."""
 _POLL = 0.02
 _SWEEPS = 50
 
@@ -55,11 +57,15 @@ class StopSignal:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a child ended. `returncode` is as `subprocess` has it: -N for signal N."""
+    """How a child ended. `returncode` is as `subprocess` has it: -N for signal N.
+
+    `signalled`: we were asked to end (Ctrl-C, SIGTERM ...) while it ran, whatever it made of it.
+    """
 
     returncode: int
     duration_ns: int
     stopped_by: StopCause | None
+    signalled: bool = False
 
     @property
     def code(self) -> int | None:
@@ -82,6 +88,15 @@ class Outcome:
         return self.returncode if self.returncode >= 0 else 128 - self.returncode
 
 
+@dataclass(frozen=True, slots=True)
+class Stdio:
+    """Open descriptors for the child to have as its standard ones, in place of ours."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
 async def run_child(
     argv: Sequence[str],
     env: Mapping[str, str],
@@ -90,6 +105,7 @@ async def run_child(
     timeout: float | None = None,
     grace: float = GRACE,
     confine: Callable[[], None] | None = None,
+    stdio: Stdio | None = None,
 ) -> Outcome:
     """Run a command to its end, passing on the signals that come meanwhile.
 
@@ -101,7 +117,7 @@ async def run_child(
     stop = stop or StopSignal()
     begun = time.monotonic_ns()
     with _relayed_signals() as relay:
-        process = await _start(command_line(argv, env), env, confine)
+        process = await _start(command_line(argv, env), env, confine, stdio)
         relay.aim(process)
         run = RunProcesses(env.get(RUN_VARIABLE, ""), root=process.pid)
         try:
@@ -115,7 +131,33 @@ async def run_child(
         ended = time.monotonic_ns()
     if cause is None and relay.explains(returncode, ended, grace):
         cause = "user"
-    return Outcome(returncode, ended - begun, cause)
+    return Outcome(returncode, ended - begun, cause, relay.heard)
+
+
+async def end_leftovers(run: RunProcesses, *, patience: float = PATIENCE, grace: float = GRACE) -> int:
+    """Have no process of a run be left whose child has ended; returns how many had to be told.
+
+    For `patience` seconds they may end by themselves; then they get SIGTERM, and SIGKILL `grace` seconds later. Where
+    processes can't be listed, nothing is done.
+    """
+    if await _gone(run, patience):
+        return 0
+    told = run.pids()
+    for number, seconds in ((signal.SIGTERM, grace), (_KILL, _POLL * _SWEEPS)):
+        _signal(run.pids(), number)
+        if await _gone(run, seconds):
+            break
+    return len(told)
+
+
+async def _gone(run: RunProcesses, seconds: float) -> bool:
+    """Whether no process of the run is left, now or within `seconds`."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while run.pids():
+                await asyncio.sleep(_POLL)
+            return True
+    return False
 
 
 @contextlib.contextmanager
@@ -129,10 +171,15 @@ def held_signals() -> Iterator[list[str]]:
         yield noted
 
 
-async def _start(argv: Sequence[str], env: Mapping[str, str], confine: Callable[[], None] | None) -> Process:
+async def _start(
+    argv: Sequence[str], env: Mapping[str, str], confine: Callable[[], None] | None, stdio: Stdio | None
+) -> Process:
+    stdin, stdout, stderr = (None, None, None) if stdio is None else (stdio.stdin, stdio.stdout, stdio.stderr)
     try:
         # Descriptors of our own are not inheritable (PEP 446), so what stays open is what we were given ourselves.
-        return await asyncio.create_subprocess_exec(*argv, env=env, close_fds=False, preexec_fn=confine)
+        return await asyncio.create_subprocess_exec(
+            *argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env, close_fds=False, preexec_fn=confine
+        )
     except SubprocessError:
         what = "the guard could not be put on the agent, so it was not run"
         raise UsageError(what, where=argv[0], fix="--guard audit does without it") from None
@@ -176,7 +223,11 @@ async def _kill(process: Process, run: RunProcesses) -> None:
 
 def _send(process: Process, run: RunProcesses, number: int) -> None:
     child = [process.pid] if process.returncode is None else []
-    for pid in {*child, *run.pids()}:
+    _signal({*child, *run.pids()}, number)
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
@@ -207,6 +258,11 @@ class _Relay:
         self._process = process
         for number in self._early:
             self._forward(process, number)
+
+    @property
+    def heard(self) -> bool:
+        """Whether a signal came that is to end us."""
+        return self._ending is not None
 
     def explains(self, returncode: int, ended: int, grace: float) -> bool:
         """Whether a signal that came is why the child ended: by that very signal, or soon after it."""

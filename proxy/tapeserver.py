@@ -14,6 +14,7 @@ from tapeproxy.tapes.errors import PortInUseError
 
 IDLE_SECONDS = 600.0
 _BACKLOG = 512
+_POLL = 0.001
 _READ = 1 << 18
 """Bytes taken from a socket at once: a large request is then decrypted and parsed in one go."""
 _RECORD = 1 << 15
@@ -69,14 +70,31 @@ class TapeServer:
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
+    def renew(self, replayer: Replayer, is_inside: Callable[[str, int], bool]) -> None:
+        """Serve another replay from here on: nothing of the one before it is left but the port and the certificates."""
+        self._drop()
+        self.replayer, self.is_inside = replayer, is_inside
+        self.before_request = lambda: None
+        self.refusals = {}
+
+    async def fall_silent(self, seconds: float) -> None:
+        """Wait until the last client has left, at most `seconds`: what it has sent before is heard by then."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.connections:
+                    await asyncio.sleep(_POLL)
+
+    def _drop(self) -> None:
+        for connection in list(self.connections):
+            connection.abort()
+
     async def stop(self) -> None:
         """Stop listening and drop every connection."""
         if self._sweep is not None:
             self._sweep.cancel()
         if self._server is not None:
             self._server.close()
-        for connection in list(self.connections):
-            connection.abort()
+        self._drop()
         if self._server is not None:
             # A connection accepted while closing is never counted down (CPython 3.12), so the wait needs an end.
             with contextlib.suppress(TimeoutError):

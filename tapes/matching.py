@@ -205,6 +205,10 @@ class Index:
         """Every taped request, in tape order, with its exchange and whether its answer was given out."""
         return [(card.exchange, card.ask, card.used) for card in self._cards]
 
+    def used(self) -> list[Exchange]:
+        """The exchanges whose answers were given out, in tape order."""
+        return [card.exchange for card in self._cards if card.used]
+
     def knows(self, ask: Ask) -> bool:
         """True when the tape holds this request at all, used or not."""
         place, key = ask.place(), ask.identity().key

@@ -9,8 +9,12 @@ from collections.abc import Iterable
 
 from blake3 import blake3
 
+from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.identity import identify
 from tapeproxy.tapes.records import Chunks, End, Record, Request, Response
+
+type Part = tuple[bytes, int, bytes]
+"""What one exchange adds: the key of its identity, the index of its request's record, the digest of its answer."""
 
 
 class TraceHasher:
@@ -26,31 +30,22 @@ class TraceHasher:
             case Request(inside=False):
                 self._request(index, record)
             case Response() if record.of in self._answers:
-                digest = self._answers[record.of]
-                digest.update(b"%d\n" % record.status)
-                for name, value in record.headers:
-                    digest.update(name.lower() + b": " + value + b"\n")
-                digest.update(b"\n")
+                _feed_head(self._answers[record.of], record)
             case Chunks(to="client") if record.of in self._answers:
                 for _, data in record.parts:
                     assert isinstance(data, bytes)  # the decoder resolves references
                     self._answers[record.of].update(data)
             case End() if record.of in self._answers:
-                self._answers[record.of].update(b"\n" + record.how.encode())
+                _feed_end(self._answers[record.of], record)
             case _:
                 pass
 
     def hexdigest(self) -> str:
         """The trace hash, 64 hex digits."""
-        digest = blake3()
-        for key, index in sorted(self._keys):
-            digest.update(key).update(self._answers[index].digest())
-        return digest.hexdigest()
+        return join_parts((key, index, self._answers[index].digest()) for key, index in self._keys)
 
     def _request(self, index: int, record: Request) -> None:
-        assert isinstance(record.body, bytes)  # the decoder resolves references
-        identity = identify(record.method, record.url, record.headers, record.body)
-        self._keys.append((identity.key, index))
+        self._keys.append((_key(record), index))
         self._answers[index] = blake3()
 
 
@@ -60,3 +55,39 @@ def trace_hash(records: Iterable[tuple[int, Record]]) -> str:
     for index, record in records:
         hasher.feed(index, record)
     return hasher.hexdigest()
+
+
+def part_of(exchange: Exchange) -> Part:
+    """What an exchange that is not inside the run adds. Raises ValueError for a URL that is not absolute."""
+    digest = blake3()
+    if exchange.response is not None:
+        _feed_head(digest, exchange.response)
+    for chunk in exchange.chunks:
+        digest.update(chunk.data)
+    if exchange.end is not None:
+        _feed_end(digest, exchange.end)
+    return _key(exchange.request), exchange.index, digest.digest()
+
+
+def join_parts(parts: Iterable[Part]) -> str:
+    """The trace hash of these parts, in whatever order they come: of all of a tape's, the one in its seal."""
+    digest = blake3()
+    for key, _, answer in sorted(parts):
+        digest.update(key).update(answer)
+    return digest.hexdigest()
+
+
+def _key(request: Request) -> bytes:
+    assert isinstance(request.body, bytes)  # the decoder resolves references
+    return identify(request.method, request.url, request.headers, request.body).key
+
+
+def _feed_head(digest: blake3, response: Response) -> None:
+    digest.update(b"%d\n" % response.status)
+    for name, value in response.headers:
+        digest.update(name.lower() + b": " + value + b"\n")
+    digest.update(b"\n")
+
+
+def _feed_end(digest: blake3, end: End) -> None:
+    digest.update(b"\n" + end.how.encode())

@@ -1,0 +1,97 @@
+"""The options of every command that replays an agent, and the settings that follow from them."""
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.guard import GuardChoice
+    from tapeproxy.proxy.replaying import ReplaySettings
+
+_OPTIONS = (
+    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then."),
+    click.option(
+        "--max-violations", default=20, show_default=True, type=click.IntRange(1), help="Stop the run at so many."
+    ),
+    click.option(
+        "--on-drift",
+        type=click.Choice(["fail", "report"]),
+        default="fail",
+        show_default=True,
+        help="What a difference does to the exit code that did not keep the run from going on.",
+    ),
+    click.option(
+        "--match",
+        type=click.Choice(["lane", "any"]),
+        default="lane",
+        show_default=True,
+        help="Whose answers a thread or task may have: its own, or any.",
+    ),
+    click.option("--no-shim", is_flag=True, help="Leave clock, randomness and lanes of the agent alone."),
+    click.option(
+        "--guard",
+        type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
+        default="auto",
+        show_default=True,
+        help="What keeps the agent from the network; auto takes the strongest that this machine grants.",
+    ),
+    click.option(
+        "--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape."
+    ),
+)
+NAMES = ("timeout", "max_violations", "on_drift", "match", "no_shim", "guard", "allow")
+"""The options' parameters, in the order of the help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How an agent is to be replayed, as it was said on the command line."""
+
+    timeout: float | None
+    max_violations: int
+    on_drift: Literal["fail", "report"]
+    match: Literal["lane", "any"]
+    no_shim: bool
+    guard: "GuardChoice"
+    allow: tuple[str, ...]
+
+    def settings(
+        self, tape: Path, argv: tuple[str, ...], *, pace: float | None = None, port: int = 0
+    ) -> "ReplaySettings":
+        """The settings of a replay, with the guard put in force. Raises UsageError.
+
+        Call it before there is an event loop or a second thread: it may move the process into a network namespace,
+        for good.
+        """
+        from tapeproxy.proxy.guard import HostPort, establish
+        from tapeproxy.proxy.replaying import ReplaySettings
+
+        plan = establish(self.guard, [HostPort.parse(place) for place in self.allow], reachable=port != 0)
+        return ReplaySettings(
+            tape=tape,
+            environment=dict(os.environ),
+            argv=argv,
+            speed=pace,
+            port=port,
+            timeout=self.timeout,
+            max_violations=self.max_violations,
+            on_drift=self.on_drift,
+            guard=plan,
+            match=self.match,
+            shim=not self.no_shim,
+        )
+
+
+def run_options(callback: Callable[..., int]) -> Callable[..., int]:
+    """Give a command these options; its function gets them as `run`, a RunOptions."""
+
+    @functools.wraps(callback)
+    def gathered(*args: Any, **values: Any) -> int:
+        return callback(*args, run=RunOptions(**{name: values.pop(name) for name in NAMES}), **values)
+
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), gathered)
