@@ -93,8 +93,9 @@ def _told(difference: "Discrepancy") -> Iterator[str]:
             yield f"    {name + ':':<{width + 1}} {'(absent)' if value is None else printable(value)}"
     if len(difference.differences) > _SHOWN:
         yield f"  and {len(difference.differences) - _SHOWN} more differences"
-    if difference.also:
-        yield f"  {' and '.join(difference.also)} differ{'s' if len(difference.also) == 1 else ''} too"
+    # How it ended stands among the places.
+    if also := [what for what in difference.also if what != "exit"]:
+        yield f"  {' and '.join(also)} differ{'s' if len(also) == 1 else ''} too"
 
 
 def _run(run: "Run") -> dict[str, Any]:

@@ -78,13 +78,13 @@ def command(
     if times is None:
         _refuse_without_times(ctx, argv)
     path = choose_tape(tape)
+    settings = run.settings(path, argv) if times is not None else None
     verdict = examine(path)
-    if times is None or verdict.finding in ("damaged", "trace-differs"):
+    if times is None or settings is None or verdict.finding in ("damaged", "trace-differs"):
         _say(path, verdict, as_json=as_json)
         return 0 if verdict.good else TapeFormatError.exit_code
     if not as_json:
         _print(path, verdict)
-    settings = run.settings(path, argv)
     repeated = asyncio.run(repeat_told(settings, times, show_output=show_output))
     if as_json:
         click.echo(json.dumps(_document(path, verdict) | document(repeated, times), indent=2))

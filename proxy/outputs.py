@@ -62,14 +62,13 @@ class Pipe(asyncio.Protocol):
         self._ended.set()
 
     def let_go(self) -> None:
-        """Close our copy of the writing end, so that the end of the others' is the end of the pipe."""
+        """Close our own writing end."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
     async def finish(self) -> Output:
         """What was written, once everybody has closed the pipe, or nobody should have it open any more."""
-        self.let_go()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), _LAST_WORDS)
         return Output(self._size, self._digest.hexdigest(), bytes(self._text))
@@ -87,6 +86,16 @@ class Capture:
     stdout: Pipe
     stderr: Pipe
     stdio: Stdio
+
+    def let_go(self) -> None:
+        """Call it once the child runs no more: a pipe ends when nobody has its writing end."""
+        self.stdout.let_go()
+        self.stderr.let_go()
+
+    async def finish(self) -> tuple[Output, Output]:
+        """What was written to stdout and stderr."""
+        self.let_go()
+        return await asyncio.gather(self.stdout.finish(), self.stderr.finish())
 
 
 @contextlib.asynccontextmanager

@@ -107,10 +107,9 @@ class _Repeating:
             try:
                 outcome = await session.run(stop, capture.stdio)
             finally:
-                capture.stdout.let_go()
-                capture.stderr.let_go()
+                capture.let_go()
                 await session.end()
-            outputs = [await capture.stdout.finish(), await capture.stderr.finish()]
+            outputs = await capture.finish()
         took_ns = time.monotonic_ns() - begun
         self.signalled = outcome.signalled
         replayed = session.verdict(settings, outcome, outcome.duration_ns)

@@ -224,10 +224,12 @@ class Replaying:
 
     async def end(self) -> None:
         """End the replay and keep the wire for another: no process of it is left, nor what it put into its TMPDIR."""
-        if ended := await end_leftovers(self.processes):
-            self._leftovers = [f"processes that outlived the agent were ended: {ended}"]
-        await self._server.fall_silent(_SILENCE)
-        self._close(sweep=True)
+        try:
+            if ended := await end_leftovers(self.processes):
+                self._leftovers = [f"processes that outlived the agent were ended: {ended}"]
+            await self._server.fall_silent(_SILENCE)
+        finally:
+            self._close(sweep=True)
 
     async def stop(self) -> None:
         """End the replay and the wire; processes that the agent left behind live on."""
@@ -272,7 +274,12 @@ async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | D
 
     Raises TapeFormatError, PortInUseError, CaError, UsageError.
     """
-    return await Wire.open(settings).begin(noticed)
+    wire = Wire.open(settings)
+    try:
+        return await wire.begin(noticed)
+    except BaseException:
+        await wire.stop()
+        raise
 
 
 async def replay(

@@ -143,6 +143,7 @@ def test_optional_libraries_are_imported_when_needed(path: Path) -> None:
         "tapeproxy.cli.record",
         "tapeproxy.proxy.tapeserver",
         "tapeproxy.proxy.replaying",
+        "tapeproxy.proxy.repeating",
         "tapeproxy.testing",
     ],
 )

@@ -18,7 +18,7 @@ import pytest
 
 from tapeproxy.proxy.commands import CommandNotFoundError, CommandNotRunnableError
 from tapeproxy.proxy.processes import RUN_VARIABLE, RunProcesses
-from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
+from tapeproxy.proxy.supervisor import Outcome, Stdio, StopSignal, end_leftovers, held_signals, run_child
 from tapeproxy.tapes.errors import TapeproxyError
 
 PYTHON = sys.executable
@@ -66,12 +66,28 @@ def test_a_script_runs_with_the_python_on_its_path(tmp_path: Path) -> None:
     assert asyncio.run(run_child([str(script), "x"], ENV)).code == 2
 
 
+def test_a_signal_for_us_is_told_whatever_the_child_makes_of_it() -> None:
+    ignoring = "import os, signal; signal.signal(2, signal.SIG_IGN); os.kill(os.getppid(), 2)"
+    assert run(ignoring).signalled
+    assert not run("").signalled
+
+
 # --- what it inherits ---
 
 
 def test_output_and_environment_are_the_childs_own(capfd: pytest.CaptureFixture[str]) -> None:
     run(f"import os, sys; print(os.environ[{RUN_VARIABLE!r}], flush=True); print('err', file=sys.stderr)")
     assert capfd.readouterr() == (f"{RUN}\n", "err\n")
+
+
+def test_other_descriptors_may_stand_in_for_ours(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in").write_text("words")
+    with contextlib.ExitStack() as stack:
+        modes = {"in": "r", "out": "w", "err": "w"}
+        files = [stack.enter_context((tmp_path / name).open(mode)).fileno() for name, mode in modes.items()]
+        run("import sys; print(sys.stdin.read()); print('err', file=sys.stderr)", stdio=Stdio(*files))
+    assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("words\n", "err\n")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_input_and_further_descriptors_stay_open() -> None:
@@ -237,6 +253,26 @@ subprocess.Popen(["cat"], stdin=int(sys.argv[1]), close_fds=True)
     os.close(theirs)
     asyncio.run(readable(ended))
     os.close(ended)
+
+
+LEAVING = "import signal, subprocess; signal.signal(15, signal.SIG_IGN); subprocess.Popen(['sleep', '600'])"
+
+
+@pytest.mark.parametrize("program", [LEAVING, LEAVING.replace("SIG_IGN", "SIG_DFL")], ids=["stubborn", "mild"])
+def test_what_a_child_left_behind_can_be_ended(program: str) -> None:
+    assert run(program).code == 0
+    left = RunProcesses(RUN)
+    assert len(left.pids()) == 1
+    assert asyncio.run(end_leftovers(left, patience=0, grace=0.05)) == 1
+    assert left.pids() == []
+
+
+def test_what_ends_by_itself_is_not_told_to(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    program = f"import subprocess; subprocess.Popen(['sh', '-c', 'sleep 0.1; echo > {done}'])"
+    assert run(program).code == 0
+    assert asyncio.run(end_leftovers(RunProcesses(RUN), patience=30)) == 0
+    assert done.exists()
 
 
 async def cancel_a_task(argv: list[str], ours: int) -> int:

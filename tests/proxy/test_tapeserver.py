@@ -1,5 +1,6 @@
 """The replay wire, spoken to by raw sockets and real clients. Each test reads as who said what."""
 
+import asyncio
 import contextlib
 import socket
 import ssl
@@ -14,6 +15,8 @@ import pytest
 import requests
 from served import MS, exchange, read_all, read_until, serve
 
+from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.records import End
 from tapeproxy.tapes.violations import Drift, Violation
@@ -242,6 +245,33 @@ def test_a_slow_reader_does_not_make_the_server_hold_the_body(ca: Path) -> None:
         while received < len(big):
             received += len(sock.recv(1 << 20))
         assert received == len(big)
+
+
+# --- one replay after another ------------------------------------------------------------------------------------
+
+
+def test_a_server_that_is_renewed_has_nothing_of_the_replay_before(ca: Path) -> None:
+    with serve([exchange("http://h/", b"a")], ca) as run, run.connect() as before:
+        before.sendall(get("http://h/"))
+        read_until(before, b"\r\n\r\na")
+        run.server.refusals["x"] = "y"
+        noticed: list[Violation | Drift] = []
+        again = Replayer(run.replayer.tape, run.replayer.redactor, lambda _: False, noticed.append)
+        asyncio.run_coroutine_threadsafe(renewed(run.server, again), run.server.loop).result(10)
+        assert read_all(before) == b""
+        assert run.server.refusals == {}
+        with run.connect() as after:
+            after.sendall(get("http://h/"))
+            assert read_until(after, b"\r\n\r\na").startswith(b"HTTP/1.1 200")
+        assert (again.served, again.violations, run.replayer.served, noticed) == (1, [], 1, [])
+
+
+async def renewed(server: TapeServer, replayer: Replayer) -> None:
+    await server.fall_silent(0.01)
+    assert server.connections, "it waits no longer than it should"
+    server.renew(replayer, lambda _host, _port: False)
+    await server.fall_silent(10)
+    assert not server.connections
 
 
 # --- what is not on the tape --------------------------------------------------------------------------------------
