@@ -112,7 +112,9 @@ def test_what_gives_itself_away(verify: Verify, more: str, code: int, told: str)
 def test_ctrl_c_says_how_far_it_came(verify: Verify, cli: Cli, tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    more = f"if once_before(): open({str(fifo)!r}, 'w').write('here'); __import__('signal').pause()"
+    # Not signal.pause(): the signal may come just before it.
+    wait = "[select.select([], [], [], 0.05) for _ in range(1200)]"
+    more = f"import select\nif once_before(): open({str(fifo)!r}, 'w').write('here'); {wait}"
     (cli.cwd / "agent.py").write_text(AGENT + more)
     running = cli.start("verify", "t.jsonl.gz", "--times", "9")
     with open(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123 - a descriptor has no path
