@@ -138,8 +138,10 @@ def _explain_output(name: str, one: Output, other: Output) -> tuple[str, tuple[D
     place = _line(one, other)
     if place is None:
         kept = min(len(output.text) for output in (one, other) if not output.whole)
-        sums = (f"{output.size} bytes, blake3 {output.digest[:16]}" for output in (one, other))
-        return f"{name} differs after its first {kept} bytes, and no more of it is kept", (Difference(name, *sums),)
+        one_sum, other_sum = (f"{output.size} bytes, blake3 {output.digest[:16]}" for output in (one, other))
+        return f"{name} differs after its first {kept} bytes, and no more of it is kept", (
+            Difference(name, one_sum, other_sum),
+        )
     number, was, now = place
     return f"{name} differs at line {number}", (Difference(f"{name}, line {number}", *excerpts(was, now)),)
 

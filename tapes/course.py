@@ -92,7 +92,7 @@ def _compare(number: int, was: Step | None, now: Step | None) -> Parting:
 
 
 def _whole(was: Step | None, now: Step | None) -> Difference:
-    return Difference("request", *(None if step is None else _line(step) for step in (was, now)))
+    return Difference("request", None if was is None else _line(was), None if now is None else _line(now))
 
 
 def _line(step: Step) -> str:
