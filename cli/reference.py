@@ -54,9 +54,13 @@ is one of ours, the last lines on the terminal tell them apart.
 | `taped_ns`, `took_ns` | how long the run took when it was recorded, and now, in nanoseconds |
 | `violations` | a list of `kind` (a short stable word), `request`, `what` (a sentence), and often `nearest` |
 | `waiting`, `left` | of a violation: the first taped answers that nobody asked for yet, and how many there are |
-| `nearest` | `exchange` (its number), `request`, `score` (0 to 1), `used` (it was given already), `why` it was not taken, `differences`, `context` |
-| `differences` | a list of `where`, `taped`, `asked` (excerpts; null: it is not there), `words` (of longer texts, `[-taped-]{+asked+}`), `kind` (what both look like: uuid, timestamp …) and `rule` (what would make it no difference) |
-| `context` | of LLM calls, a list of `kind` (injected, dropped, changed, truncated), `role`, `taped` and `asked` (the message's number, from 0) and `text` |
+| `nearest` | `exchange` (its number), `request`, `score` (0 to 1), `used` (it was given already), \
+`why` it was not taken, `differences`, `context` |
+| `differences` | a list of `where`, `taped`, `asked` (excerpts; null: it is not there), \
+`words` (of longer texts, `[-taped-]{+asked+}`), `kind` (what both look like: uuid, timestamp …) \
+and `rule` (what would make it no difference) |
+| `context` | of LLM calls, a list of `kind` (injected, dropped, changed, truncated), `role`, \
+`taped` and `asked` (the message's number, from 0) and `text` |
 | `drifts` | a list of `request`, `what`, `differences` |
 | `unused` | the numbers of the exchanges that were not asked for |
 | `trace` | the trace hash of the answers that were given: where all were, the one in the tape's seal |
