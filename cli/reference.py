@@ -67,13 +67,18 @@ and `rule` (what would make it no difference) |
 | `refused_certificate` | host and reason, for clients that did not take our certificate |
 | `notes` | what else was noticed, as sentences |
 | `injected` | the faults of `--inject` that requests got: `fault`, `number`, `request`, `exchange` |
+| `provenance` | with `--explain`: a list of `request`, `where`, `asked`, `sources`, `sites`, `hint` (a sentence) |
+| `sources` | reads that are in what was asked: `how`, `text` (that part), `site`, `lane`, `clamped` (by the tape) |
+| `how` | `value`, `part` (of the value), `maybe` (a short one), or a time's `second`, `minute`, `day` |
+| `site` | `what` (the function), `where` (up to four lines of the user's code, innermost first), `via` (libraries) |
+| `sites` | for a position: `site` and `reads`, how often it read the clock since the lane's request before |
 
 ## Environment
 
 `TAPEPROXY_HOME` (default `~/.tapeproxy`) holds the certificate authority and the redaction key. `NO_COLOR` turns colour
 off; it is only used on a terminal. Shell completion: `eval "$(_TAPEPROXY_COMPLETE=bash_source tapeproxy)"` (or
 `zsh_source`, `fish_source`).
-"""
+"""  # noqa: E501 - rows of tables
 
 
 def reference() -> str:

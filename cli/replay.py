@@ -12,7 +12,7 @@ from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import printable, screen_of
-from tapeproxy.cli.replayed import listing, silence, summary, warnings
+from tapeproxy.cli.replayed import listing, origins, silence, summary, unexplained, warnings
 from tapeproxy.cli.runoptions import RunOptions, run_options
 from tapeproxy.tapes.errors import UsageError
 
@@ -55,6 +55,7 @@ class Pace(click.ParamType[float | None]):
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
 @run_options
 @click.option("--inject", multiple=True, metavar="FAULT", help="Give some requests a fault; see below.")
+@click.option("--explain", is_flag=True, help="After a violation or drift, run again and say which line it came from.")
 @click.option("--require-all", is_flag=True, help="Exit 4 when an exchange on the tape was not asked for, and list it.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a JSON report.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but violations and warnings.")
@@ -66,6 +67,7 @@ def command(
     port: int,
     run: RunOptions,
     inject: tuple[str, ...],
+    explain: bool,
     require_all: bool,
     report: Path | None,
     quiet: bool,
@@ -87,11 +89,17 @@ def command(
     (with header=NAME:VALUE, retry-after=, body=), cut=BYTES (of the answer after its head, then the connection ends),
     reset, hang (no answer), and latency=200ms, alone or with one of these. Instead of its answer means that the next
     try finds the answer on the tape. A fault that no request got exits 4. Positions are not compared after a fault.
+
+    --explain: a replay that ended in a violation or a drift is run once more, silently, and the report says which read
+    of the clock, of chance or of the environment, at which line of your code, is in what was asked differently. The
+    agent does everything twice then, what it does to files and databases too.
     """
     from tapeproxy.proxy.guard import describe
     from tapeproxy.proxy.replaying import DRIFT, VIOLATION, replay
     from tapeproxy.tapes.faults import parse_fault
 
+    if explain and run.no_shim:
+        raise UsageError("--explain needs the shim, which --no-shim leaves out", fix="leave one of them out")
     path = choose_tape(tape)
     if tape is None and not quiet:
         click.echo(f"tapeproxy: replaying the last tape, {printable(str(path))}", err=True)
@@ -105,6 +113,10 @@ def command(
     if missed and result.exit_code != VIOLATION:
         result = dataclasses.replace(result, exit_code=DRIFT)
     tell(result, settings, teller, quiet=quiet, listed=missed)
+    if explain:
+        result = explained(result, settings)
+    elif not quiet and not run.no_shim and (line := unexplained(result, path, settings.argv)):
+        click.echo(f"tapeproxy: {line}", err=True)
     if report is not None:
         write_report(report, result)
     return result.exit_code
@@ -150,6 +162,21 @@ def tell(result: "Replayed", settings: "ReplaySettings", teller: Teller, *, quie
         lines.append(said)
     for line in lines:
         click.echo(f"tapeproxy: {line}", err=True)
+
+
+def explained(result: "Replayed", settings: "ReplaySettings") -> "Replayed":
+    """Say where the differences come from, and put that into the result."""
+    from tapeproxy.proxy.provenance import explain_by_reads
+
+    if result.outcome is not None and result.outcome.stopped_by == "user":
+        return result
+    found = asyncio.run(explain_by_reads(settings, result))
+    if not found and (result.violations or result.drifts):
+        click.echo("tapeproxy: --explain: nothing here differs from a taped request in its values", err=True)
+    word = screen_of(sys.stderr).paint("provenance", bold=True)
+    for text in origins(found, str(Path.cwd())):
+        click.echo(f"tapeproxy: {word}: " + "\n".join(printable(line) for line in text.split("\n")), err=True)
+    return dataclasses.replace(result, provenance=found)
 
 
 def write_report(path: Path, result: "Replayed") -> None:

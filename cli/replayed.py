@@ -1,6 +1,8 @@
 """What is said of a replay that is over. Knows what a `Replayed` holds; yields lines, prints none."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,7 @@ from tapeproxy.cli.rendering import Screen, count, duration, printable
 if TYPE_CHECKING:
     from tapeproxy.proxy.replaying import Replayed
     from tapeproxy.tapes.exchanges import Exchange
+    from tapeproxy.tapes.provenance import Provenance
 
 _LISTED = 20
 """Exchanges listed one by one; the report has them all."""
@@ -40,6 +43,39 @@ def summary(result: "Replayed", tape: Path) -> str:
     counts += [f"{len(result.unused)} unused"] if result.unused else []
     times = f"{duration(result.took_ns)}, recorded in {duration(result.taped_ns)}"
     return f"replayed {printable(tape.name)}: {', '.join(counts)}; {times}"
+
+
+def unexplained(result: "Replayed", tape: Path, argv: tuple[str, ...]) -> str:
+    """How to learn where a difference comes from; empty where there is none. `argv`: the command, if one was given."""
+    import shlex
+
+    misses = [one.explanation for one in result.violations if one.kind == "miss" and one.explanation is not None]
+    differing = any(one.differences for one in misses)
+    if not differing and not any(one.differences for one in result.drifts):
+        return ""
+    command = f" -- {shlex.join(argv)}" if argv else ""
+    line = f"tapeproxy replay --explain {shlex.quote(str(tape))}{command}"
+    return f"{printable(line)} shows which line it came from"
+
+
+def origins(found: "Iterable[Provenance]", here: str) -> Iterator[str]:
+    """Blocks of text on where differences come from, each origin and each hint once; paths under `here` are short."""
+    said: set[object] = set()
+    hints: set[str] = set()
+    same = 0
+    for one in found:
+        # What an agent has said once comes again in every later request.
+        sources = tuple((source.site, source.how) for source in one.sources)
+        key = sources or (one.request, one.where, one.hint, one.sites)
+        if key in said:
+            same += 1
+            continue
+        said.add(key)
+        told = bool(one.sources) and one.hint in hints
+        hints.add(one.hint)
+        yield (replace(one, hint="") if told else one).to_text().replace(f"{here}{os.sep}", "")
+    if same:
+        yield f"{count(same, 'more difference')} of the same origin"
 
 
 def listing(unused: "list[Exchange]", screen: Screen) -> Iterator[str]:

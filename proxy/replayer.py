@@ -100,7 +100,7 @@ class Replayer:
             # A server of the run that is not up yet, or down again: what a client sees then is a closed connection.
             return dropped()
         self._witness(None, ask, tag)
-        return self.violate(self._miss(found))
+        return self.violate(self._miss(found, tag))
 
     @property
     def injected(self) -> bool:
@@ -192,7 +192,7 @@ class Replayer:
             found.append(Difference("clock reads before it", str(taped.reads), str(tag.reads)))
         self._drifted.add(tag.lane)
         what = f"lane {tag.lane} came another way to the request of exchange {exchange.number}"
-        self.drift(Drift(summary_line(ask), what, tuple(found)))
+        self.drift(Drift(summary_line(ask), what, tuple(found), tag))
 
     def _witness(self, exchange: Exchange | None, ask: Ask, tag: LaneTag | None) -> None:
         """Tell what was asked, and the exchange that has the answer."""
@@ -224,13 +224,14 @@ class Replayer:
 
         return explain(miss, self.index)
 
-    def _miss(self, miss: Miss) -> Violation:
+    def _miss(self, miss: Miss, tag: LaneTag | None) -> Violation:
         explanation = self._explain(miss)
         if miss.used and miss.elsewhere is None:
             times = "once" if miss.used == 1 else f"{miss.used} times"
             what = f"the tape has this request {times}, and each answer was given out already"
-            return Violation("used-up", explanation.request, what, explanation)
+            return Violation("used-up", explanation.request, what, explanation, tag)
         if miss.elsewhere is not None:
             what = f"the tape has this request for lane {miss.elsewhere}, but lane {miss.ask.lane} made it"
-            return Violation("lane", explanation.request, what, explanation)
-        return Violation("miss", explanation.request, "this request is not on the tape", explanation)
+            return Violation("lane", explanation.request, what, explanation, tag)
+        what = "this request is not on the tape"
+        return Violation("miss", explanation.request, what, explanation, tag, miss.ask)

@@ -5,6 +5,7 @@ A `Wire` is what replays of one tape can share; a `Replaying` is what belongs to
 
 import os
 import socket
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,11 +35,14 @@ from tapeproxy.tapes.trace import join_parts, part_of
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.tracing import TraceLines
     from tapeproxy.tapes.faults import Fault, Faults, Injected
+    from tapeproxy.tapes.provenance import Provenance
 
 VIOLATION, DRIFT, TIMEOUT = 3, 4, 124
 """Exit codes of a replay that went wrong (docs/CLI.md)."""
 _MOST_PLACEHOLDERS = 256
+_SILENT = Stdio(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
 _YEARS = (2001, 2048)
 _SILENCE = 0.2
 """Seconds that the connections of a run may take to end after its processes have."""
@@ -49,6 +53,7 @@ class ReplaySettings:
     """What to replay and how. `argv` empty: the taped command. `speed`: None at once, 1.0 as recorded.
 
     `max_violations`: the run is stopped at so many. `timeout` in seconds.
+    `call_sites`: the agent runs silently, and the shim tells of every read, also if the tape was recorded without it.
     """
 
     tape: Path
@@ -63,6 +68,7 @@ class ReplaySettings:
     match: Literal["lane", "any"] = "lane"
     shim: bool = True
     faults: "tuple[Fault, ...]" = ()
+    call_sites: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,7 @@ class Replayed:
     notes: list[str] = field(default_factory=list[str])
     injected: "list[Injected]" = field(default_factory=list)
     answered: list[Exchange] = field(default_factory=list[Exchange], repr=False)
+    provenance: "tuple[Provenance, ...]" = ()
 
     def trace(self) -> str:
         """The trace hash of the answers that were given out: the one in the tape's seal, where all were."""
@@ -106,6 +113,7 @@ class Replayed:
             "refused_certificate": dict(self.refusals),
             "notes": self.notes,
             "injected": [one.to_json() for one in self.injected],
+            "provenance": [found.to_json() for found in self.provenance],
         }
 
 
@@ -151,8 +159,9 @@ class Wire:
         server = await self._serve(replayer, lambda host, port: is_loopback(host) and run.owns_port(port))
         session = Replaying(self, server, run)
         session.environment = self._environment(run)
-        if self.tape.head.seed is not None and self.settings.shim:
-            session.shims = Shims(self.tape, replayer, self._redactor)
+        traced = self.settings.call_sites
+        if self.settings.shim and (self.tape.head.seed is not None or traced):
+            session.shims = Shims(self.tape, replayer, self._redactor, trace=_trace() if traced else None)
             session.environment |= session.shims.variables(self.settings.environment, f"127.0.0.1:{self.port}")
             server.before_request = session.shims.drain
         return session
@@ -219,7 +228,7 @@ class Replaying:
             stop=stop,
             timeout=settings.timeout,
             confine=settings.guard.confinement(self.port),
-            stdio=stdio,
+            stdio=_SILENT if settings.call_sites else stdio,
         )
 
     async def end(self) -> None:
@@ -325,6 +334,12 @@ def stopping_at(
             stop.request("violations")
 
     return notice
+
+
+def _trace() -> "TraceLines":
+    from tapeproxy.proxy.tracing import TraceLines
+
+    return TraceLines()
 
 
 def _taped_argv(tape: Tape, path: Path) -> tuple[str, ...]:

@@ -25,7 +25,10 @@ _HASH_SEEDS = 2**32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShimSettings:
-    """`origin_ns` is where monotonic clocks begin, in nanoseconds since 1970; `reads` is a file for a replay."""
+    """`origin_ns` is where monotonic clocks begin, in nanoseconds since 1970; `reads` is a file for a replay.
+
+    `trace`: the shim tells of every read, in a replay.
+    """
 
     mode: Literal["record", "replay"]
     seed: str
@@ -37,6 +40,7 @@ class ShimSettings:
     reads: Path | None = None
     strict: bool = False
     allow: tuple[str, ...] = ()
+    trace: bool = False
 
 
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
@@ -56,6 +60,8 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
         out["TAPEPROXY_READS"] = str(settings.reads)
     if settings.strict:
         out["TAPEPROXY_STRICT"] = "1"
+    if settings.trace:
+        out["TAPEPROXY_TRACE"] = "1"
     if settings.allow:
         out["TAPEPROXY_ALLOW"] = ",".join(settings.allow)
     return out

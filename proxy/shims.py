@@ -4,6 +4,7 @@ import contextlib
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.shimming import (
@@ -17,9 +18,15 @@ from tapeproxy.proxy.shimming import (
 )
 from tapeproxy.proxy.sidecar import Line, Sidecars
 from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.violations import Drift, Violation
 
+if TYPE_CHECKING:
+    from tapeproxy.proxy.tracing import TraceLines
+
+CLOCK_READS = "clock reads of the lane"
+"""Where a drift differs that is a lane's reading on past its end on the tape."""
 _PAST_END = "clock-past-end"
 
 
@@ -27,11 +34,14 @@ class Shims:
     """The shims of one replay of one tape.
 
     A refused connection is a violation; a clock read past the end of the tape is a drift; a changed environment
-    variable and every other note are collected in `notes`.
+    variable and every other note are collected in `notes`. Where there is a `trace`, every read is told and put there.
     """
 
-    def __init__(self, tape: Tape, replayer: Replayer, redactor: Redactor) -> None:
+    def __init__(
+        self, tape: Tape, replayer: Replayer, redactor: Redactor, *, trace: "TraceLines | None" = None
+    ) -> None:
         self.notes: list[str] = []
+        self.trace = trace
         self._tape = tape
         self._replayer = replayer
         self._redactor = redactor
@@ -58,6 +68,7 @@ class Shims:
             proxy=proxy,
             reads=reads,
             strict=True,
+            trace=self.trace is not None,
         )
         return shim_environment(parent, settings)
 
@@ -78,12 +89,14 @@ class Shims:
     def _take(self, line: Line) -> None:
         text = self._redactor.text
         match line:
+            case {"k": "site" | "read" | "hello"} if self.trace is not None:
+                self.trace.take(line, text)
             case {"k": "violation", "address": address}:
                 where = text(str(line.get("where", "")))
                 what = f"the agent tried to reach {text(str(address))} past the proxy, and was refused"
                 self._replayer.violate(Violation("egress", f"{line.get('what', 'connect')} at {where}", what))
             case {"k": "note", "what": what} if what == _PAST_END and not self._replayer.injected:
-                self._replayer.drift(Drift(f"lane {line.get('lane', '?')}", text(str(line.get("text", what)))))
+                self._replayer.drift(_past_end(line, text(str(line.get("text", what)))))
             case {"k": "note", "what": what}:
                 self.notes.append(text(f"{what}: {line.get('text', '')}"))
             case {"k": "env", "name": str(name)} if name in self._digests:
@@ -100,3 +113,15 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def _past_end(line: Line, text: str) -> Drift:
+    """A lane that reads the clock more often than on the tape. The number of its request is not known here."""
+    from tapeproxy.tapes.differences import Difference
+
+    match line.get("data"):
+        case {"lane": str(lane), "reads": int(reads), "taped": int(taped)}:
+            found = Difference(CLOCK_READS, str(taped), "more")
+            return Drift(f"lane {lane}", text, (found,), LaneTag(lane, -1, reads))
+        case _:
+            return Drift("lane ?", text)

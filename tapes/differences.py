@@ -64,7 +64,7 @@ def body_differences(taped: Body, asked: Body) -> Iterator[Difference]:
     elif taped.form == asked.form == "form":
         yield from _pair_differences("form field", taped.value, asked.value, "ignore-form")
     elif taped.canonical != asked.canonical:
-        yield _text_difference("body", _readable(taped.canonical), _readable(asked.canonical), rule="")
+        yield _text_difference("body", readable(taped.canonical), readable(asked.canonical), rule="")
 
 
 def json_differences(taped: Any, asked: Any, path: str = "$") -> Iterator[Difference]:
@@ -74,7 +74,7 @@ def json_differences(taped: Any, asked: Any, path: str = "$") -> Iterator[Differ
     """
     if isinstance(taped, dict) and isinstance(asked, dict):
         for name in (*taped, *(name for name in asked if name not in taped)):
-            yield from json_differences(taped.get(name, _ABSENT), asked.get(name, _ABSENT), path + _member(name))
+            yield from json_differences(taped.get(name, _ABSENT), asked.get(name, _ABSENT), path + json_member(name))
     elif isinstance(taped, list) and isinstance(asked, list):
         for a, b in _aligned(taped, asked):
             was = _ABSENT if a is None else taped[a]
@@ -159,7 +159,8 @@ def _key(item: Any) -> bytes:
         return repr(item).encode(errors="surrogatepass")
 
 
-def _member(name: str) -> str:
+def json_member(name: str) -> str:
+    """A member's step in a JSON path."""
     return f".{name}" if _BARE.fullmatch(name) else f"[{json.dumps(name, ensure_ascii=False)}]"
 
 
@@ -169,7 +170,8 @@ def _show(value: Any) -> str | None:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _readable(canonical: bytes) -> str:
+def readable(canonical: bytes) -> str:
+    """A body that is no JSON, as text."""
     try:
         return canonical.decode()
     except UnicodeDecodeError:

@@ -4,12 +4,14 @@ A violation is answered with status 470, which no server uses and no SDK retries
 answer of the world; the run's exit code says it too, whatever the agent makes of the answer.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from tapeproxy.tapes.answers import head
+from tapeproxy.tapes.lanes import LaneTag
+from tapeproxy.tapes.matching import Ask
 from tapeproxy.tapes.requestlines import shorten
 
 if TYPE_CHECKING:
@@ -27,13 +29,16 @@ type Kind = Literal[
 class Violation:
     """Something the agent did in a replay that is not on the tape. `what` is one sentence.
 
-    Of kind `internal` it is a bug of ours, which must not look like a clean run. Long texts are cut.
+    Of kind `internal` it is a bug of ours, which must not look like a clean run. Long texts are cut. `tag` says whose
+    request it is, `ask` is that of a miss in full.
     """
 
     kind: Kind
     request: str
     what: str
     explanation: "Explanation | None" = None
+    tag: LaneTag | None = None
+    ask: Ask | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "request", shorten(self.request))
@@ -66,11 +71,15 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A difference that did not keep the run from going on: inside traffic that went another way."""
+    """A difference that did not keep the run from going on: inside traffic that went another way, another position.
+
+    `tag` says whose request it is, where the drift is about one's position.
+    """
 
     request: str
     what: str
     differences: "tuple[Difference, ...]" = ()
+    tag: LaneTag | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {"request": self.request, "what": self.what, "differences": [asdict(d) for d in self.differences]}

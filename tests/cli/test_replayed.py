@@ -5,12 +5,16 @@ from typing import Any
 import pytest
 
 from tapeproxy.cli.rendering import Screen
-from tapeproxy.cli.replayed import listing, silence, summary, warnings
+from tapeproxy.cli.replayed import listing, origins, silence, summary, unexplained, warnings
 from tapeproxy.proxy.replaying import Replayed
 from tapeproxy.proxy.supervisor import Outcome
+from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.explain import Explanation
+from tapeproxy.tapes.provenance import Provenance, Source
+from tapeproxy.tapes.readings import Site
 from tapeproxy.tapes.records import Request
-from tapeproxy.tapes.violations import Violation
+from tapeproxy.tapes.violations import Drift, Violation
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 REFERENCE = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text()
@@ -103,3 +107,29 @@ def test_why_a_run_was_stopped_comes_first() -> None:
 
 def test_the_reference_names_every_field_of_a_report() -> None:
     assert [name for name in replayed().to_json() if f"`{name}`" not in REFERENCE] == []
+
+
+def test_each_origin_and_each_hint_is_said_once() -> None:
+    def found(path: str, line: int) -> Provenance:
+        site = Site("time.time", (f"/here/agent.py:{line} in main",))
+        return Provenance("GET http://x.test/", path, "1", (Source("value", "1", site, "m"),), hint="Because.")
+
+    guessed = Provenance("GET http://x.test/", "body", "1", hint="It looks odd.")
+    blocks = [*origins([found("$.a", 3), found("$.b", 3), found("$.c", 4), guessed], "/here")]
+    assert [block.count("Because.") for block in blocks] == [1, 0, 0, 0]
+    assert "read at agent.py:3 in main" in blocks[0]
+    assert "$.c" in blocks[1]
+    assert "It looks odd." in blocks[2]
+    assert blocks[3:] == ["1 more difference of the same origin"]
+
+
+def test_how_to_learn_more_is_said_where_something_differs() -> None:
+    differs = Difference("body $.a", "1", "2")
+    explanation = Explanation("GET http://x.test/", 0, nearest=1, differences=(differs,))
+    violation = dataclasses.replace(VIOLATION, explanation=explanation)
+    used_up = dataclasses.replace(violation, kind="used-up")
+    line = "tapeproxy replay --explain 'a b' -- python x.py shows which line it came from"
+    assert unexplained(replayed(violations=[violation]), Path("a b"), ("python", "x.py")) == line
+    assert unexplained(replayed(drifts=[Drift("lane m", "", (differs,))]), Path("a b"), ("python", "x.py")) == line
+    assert unexplained(replayed(violations=[VIOLATION, used_up]), Path("a"), ()) == ""
+    assert unexplained(replayed(), Path("a"), ()) == ""

@@ -38,7 +38,7 @@ def install() -> None:
     """
     from . import channel, settings
 
-    for name in _PARTS:
+    for name in (*_PARTS, "callsites") if settings.TRACE else _PARTS:
         try:
             _install(name)
         except Exception as error:

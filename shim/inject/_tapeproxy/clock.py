@@ -35,7 +35,7 @@ advance: Callable[[int], None] = _clock.advance
 _fine: Callable[[], int] = _clock.read_fine
 _origin = settings.ORIGIN
 _MISSING = object()
-_WALL_CLOCKS = [getattr(_time, name) for name in ("CLOCK_REALTIME", "CLOCK_TAI") if hasattr(_time, name)]
+WALL_CLOCKS = [getattr(_time, name) for name in ("CLOCK_REALTIME", "CLOCK_TAI") if hasattr(_time, name)]
 
 
 class _Home:
@@ -101,7 +101,7 @@ def clock_gettime(_: object, clk_id: int, /) -> float:
 
 def clock_gettime_ns(_: object, clk_id: int, /) -> int:
     REAL.clock_gettime_ns(clk_id)  # raises where there is no such clock
-    return read() if clk_id in _WALL_CLOCKS else read() - _origin
+    return read() if clk_id in WALL_CLOCKS else read() - _origin
 
 
 def localtime(_: object, seconds: float | None = None, /) -> Any:
@@ -167,6 +167,11 @@ def uninstall(keep: tuple[str, ...] = ()) -> None:
     for replacement in _replacements:
         if replacement.name not in keep:
             replacement.uninstall()
+
+
+def replacements() -> list[_Replacement]:
+    """What install() puts in place, for the part that watches it."""
+    return _replacements
 
 
 def pairs() -> list[tuple[Any, Any]]:

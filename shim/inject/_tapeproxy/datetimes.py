@@ -42,6 +42,19 @@ def reinstall() -> None:
         _put(cls, ours)
 
 
+def wrap(cls: Any, names: tuple[str, ...], make: Callable[[Any, str, Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Put around our methods of a type what `make` makes of the type, the name and the function."""
+    for known, _, ours in _undo:
+        if known is cls:
+            for name in names:
+                inner = ours[name].__func__
+                outer = make(cls, name, inner)
+                outer.__module__, outer.__name__, outer.__qualname__ = inner.__module__, name, inner.__qualname__
+                outer.__doc__, outer.__annotations__ = inner.__doc__, {}
+                ours[name] = classmethod(outer)
+            _put(cls, ours)
+
+
 def _patch(module: ModuleType) -> None:
     if module.datetime.__module__ != "datetime" or _undo:  # not the module we know, or imported anew
         return

@@ -14,13 +14,14 @@ from .settings import PLUMBING, SEED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 # Per thread, the names of a walk whose values have not been asked for yet, last first: dict(os.environ) asks for all
 # names and then for each value, items() for each value after its name.
 _walks: dict[int, list[Any]] = {}
 _seen: dict[str, set[bytes | None]] = {}
+_listeners: list[Callable[[str, bytes | None], object]] = []
 _MOST_VALUES = 8  # of one variable that are told: pytest, for one, sets a variable anew for each test
 
 
@@ -50,11 +51,18 @@ def install() -> None:
     cls.__iter__ = resemble(iterate, walk)
 
 
+def listen(fn: Callable[[str, bytes | None], object]) -> None:
+    """Have `fn` called with the name and the value of each single read."""
+    _listeners.append(fn)
+
+
 def _note(key: Any, value: Any) -> None:
     if _of_a_walk(key):
         return
     name = os.fsdecode(key) if isinstance(key, bytes) else key
     raw = value if value is None or isinstance(value, bytes) else os.fsencode(value)
+    for listener in _listeners:
+        listener(name, raw)
     values = _seen.setdefault(name, set())
     if raw in values or len(values) >= _MOST_VALUES:
         return

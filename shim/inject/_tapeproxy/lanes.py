@@ -125,6 +125,7 @@ system_urandom = os.urandom
 _live: dict[str, ref[Lane]] = {}
 _here = _thread._local()
 _numbers = count()  # of soft lanes
+_before_close: list[Callable[[], object]] = []
 _root = Lane("?")  # until install()
 
 
@@ -184,8 +185,15 @@ def become_fork(lane: Lane) -> None:
             Lane.__init__(old, _short(f"{_root.id}/o:{old.id}"), _root.id, "o")
 
 
+def at_close(fn: Callable[[], object]) -> None:
+    """Have `fn` called before the lanes are closed."""
+    _before_close.append(fn)
+
+
 def close_all() -> None:
     """Write the end of every live lane: the process is about to go."""
+    for fn in _before_close:
+        fn()
     for reference in list(_live.values()):
         lane = reference()
         if lane is not None:

@@ -28,6 +28,8 @@ ORIGIN = int(os.environ.get("TAPEPROXY_ORIGIN") or 0)
 """Nanoseconds: a monotonic clock reads wall clock - ORIGIN."""
 PROXY = os.environ.get("TAPEPROXY_PROXY", "")
 """HOST:PORT of the wire, or empty."""
+TRACE = REPLAY and os.environ.get("TAPEPROXY_TRACE") == "1"
+"""Whether to tell of every read: a replay that explains another one."""
 ALLOW = os.environ.get("TAPEPROXY_ALLOW", "")
 """Comma-separated HOST:PORT that a replay may reach."""
 
