@@ -78,7 +78,7 @@ and `rule` (what would make it no difference) |
 `TAPEPROXY_HOME` (default `~/.tapeproxy`) holds the certificate authority and the redaction key. `NO_COLOR` turns colour
 off; it is only used on a terminal. Shell completion: `eval "$(_TAPEPROXY_COMPLETE=bash_source tapeproxy)"` (or
 `zsh_source`, `fish_source`).
-"""  # noqa: E501 - rows of tables
+"""
 
 
 def reference() -> str:
