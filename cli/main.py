@@ -25,6 +25,9 @@ COMMANDS: dict[str, _Lazy] = {
     "record": _Lazy("record", "command", "Run an agent and tape every HTTP exchange it makes."),
     "replay": _Lazy("replay", "command", "Run an agent against a tape: offline, without a key."),
     "verify": _Lazy("verify", "command", "Check that a tape is whole and unchanged."),
+    "doctor": _Lazy(
+        "doctor", "command", "Find what would make replays of a program differ, with the line and what to do."
+    ),
     "show": _Lazy("show", "command", "Show what is on a tape, or one exchange whole."),
     "ls": _Lazy("ls", "command", "List the tapes in .tapes."),
     "prune": _Lazy("ls", "prune", "Delete old tapes from .tapes."),
