@@ -35,7 +35,7 @@ Made by `python -m tapeproxy.cli.reference` from the commands themselves; a test
 | 5 | a tape that is damaged, edited, interrupted or of a newer format; or `record` could not write it, or not whole |
 | 124 | the run was stopped by `--timeout` |
 | 126, 127 | the agent's command cannot be executed, or does not exist |
-| 130 | stopped by Ctrl-C where there was no agent, or before all replays of `verify --times` were over |
+| 130 | stopped by Ctrl-C where there was no agent, or before all replays of `verify --times` or `doctor` were over |
 
 These meanings are never reused. Where several fit, the order is 3, 4, 124, the agent's own. Where an agent's own code
 is one of ours, the last lines on the terminal tell them apart.

@@ -21,7 +21,7 @@ def test_a_scan_names_line_reason_and_cure(cli: Cli) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[:3] == ["error TP101: process or thread id", "  agent.py:2:7  os.getpid()", "      print(os.getpid())"]
-    assert lines[-1] == "1 file: 1 error, 1 note"
+    assert lines[-1] == "1 error, 1 note: 1 file read"
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_json_is_one_document(cli: Cli) -> None:
 
 
 def test_an_empty_folder_and_a_clean_one_say_so(cli: Cli) -> None:
-    assert cli.run("doctor", "--scan", ".").stdout == "there is no Python file\n"
+    assert cli.run("doctor", "--scan", ".").stdout == "nothing found: no Python file was read\n"
     (cli.cwd / "a.py").write_text("")
-    assert cli.run("doctor", "--scan", ".").stdout == "1 file: nothing found\n"
+    assert cli.run("doctor", "--scan", ".").stdout == "nothing found: 1 file read\n"
 
 
 @pytest.mark.parametrize(
