@@ -141,6 +141,7 @@ def test_optional_libraries_are_imported_when_needed(path: Path) -> None:
         "tapeproxy.cli.show",
         "tapeproxy.cli.verify",
         "tapeproxy.cli.record",
+        "tapeproxy.cli.doctor",
         "tapeproxy.proxy.tapeserver",
         "tapeproxy.proxy.replaying",
         "tapeproxy.proxy.repeating",

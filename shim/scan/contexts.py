@@ -15,6 +15,7 @@ _SENT = frozenset(
 )
 _ORDERLESS = frozenset(("sorted", "len", "set", "frozenset", "any", "all", "sum", "min", "max", "bool"))
 """Calls to which the order of what they get is nothing."""
+_OF_SETS = frozenset(("update", "union", "intersection", "difference", "issubset", "issuperset", "isdisjoint"))
 _KEEPING = frozenset(("list", "tuple", "enumerate", "map", "filter", "reversed"))
 
 
@@ -26,6 +27,8 @@ def reaches_text(program: Program, node: ast.AST) -> bool:
 def is_compared(program: Program, node: ast.AST) -> bool:
     """Whether a value is only compared: there and then, or in every use of the variable or attribute that holds it."""
     parent = program.parent(node)
+    while isinstance(parent, ast.Attribute):  # os.uname().sysname == "Linux"
+        parent = program.parent(parent)
     if isinstance(parent, ast.Compare):
         return True
     match parent:
@@ -106,7 +109,8 @@ def _loses_order(program: Program, node: ast.AST) -> bool:
                     return isinstance(made, ast.SetComp)
                 node = made
             case ast.Call():
-                return node in parent.args and program.path(parent.func) in _ORDERLESS
+                path = program.path(parent.func)
+                return node in parent.args and (path in _ORDERLESS or path.rpartition(".")[2] in _OF_SETS)
             case ast.Starred():
                 return isinstance(program.parent(parent), ast.Set)
             case ast.Compare() | ast.Attribute(attr="sort") | ast.Expr():

@@ -137,7 +137,7 @@ def _places(program: Program, made: ast.AST) -> list[ast.AST]:
 def _by_address(program: Program, element: ast.expr) -> bool:
     if _is_instance(program, element, "__hash__", "__eq__"):
         return True
-    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
     return isinstance(element, (ast.Name, ast.Lambda)) and isinstance(program.value(element), definitions)
 
 

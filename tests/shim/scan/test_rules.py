@@ -29,6 +29,7 @@ FOUND: list[tuple[str, str]] = [
     ("TP103", "class A: pass\nfor x in {A(), A()}:  #!\n    use(x)"),
     ("TP103", "class A: pass\ns = set()\ns.add(A())\nl = list(s)  #!"),
     ("TP103", "def a(): pass\ndef b(): pass\nt = [f.__name__ for f in {a, b}]  #!"),
+    ("TP103", "class A: pass\nclass B(A): pass\nnames = [t.__name__ for t in {A, B}]  #!"),
     (
         "TP103",
         "import asyncio\nasync def f(ts):\n    done, _ = await asyncio.wait(ts)\n    for t in done: use(t)  #!",
@@ -248,6 +249,8 @@ CLEAN = [
     "import polars as pl\nx = pl.Series(v).sample(5, seed=1)",
     "x = open('data.txt').read()",
     "open('/tmp/log', 'w').write('x')",
+    "import os\nif os.uname().sysname == 'Linux': pass",
+    "s = {'a', 'b'}\nkept.update(x for x in s if x)",
     "import platform\nif platform.system() == 'Windows': pass",
     "import os\nworkers = os.cpu_count() or 1",
     "import subprocess\nsubprocess.run(['git', 'status'])",
