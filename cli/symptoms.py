@@ -19,6 +19,7 @@ def listing(symptoms: "Sequence[Symptom]", replays: int, screen: Screen) -> Iter
             yield f"  at: {printable(symptom.where)}"
         for evidence in symptom.evidence:
             yield from _side_by_side(evidence)
+        yield from (f"  from: {printable(origin)}" for origin in symptom.origins)
         if symptom.replays:
             yield f"  in {len(symptom.replays)} of {replays} replays{': ' + symptom.hint if symptom.hint else ''}"
         if symptom.fix:

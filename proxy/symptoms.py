@@ -3,23 +3,25 @@
 What is told in several replays is one symptom, with the values of tape and replays side by side.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tapeproxy.proxy.comparing import Discrepancy, Run, discrepancy
 from tapeproxy.shim.scan import Level
 from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.explain import Difference
+from tapeproxy.tapes.explain import Difference, shorten
 from tapeproxy.tapes.records import Note
 from tapeproxy.tapes.violations import Drift, Violation
 
 _MOST = 50
 """Symptoms of violations and drifts; later ones mostly follow from the first."""
 _MOST_PLACES = 8
-_CHANGES = "it is another value in each replay: it is read live, past the tape"
-_STAYS = "it is the same in each replay: it comes from the code, its arguments, the environment or a file"
+_ORDER = "the same parts in another order: who was first is a matter of timing, or of a folder's or a set's order"
+_CHANGES = "another value in each replay: it is read live, or a matter of timing; no tape decides it"
+_STAYS = "the same value in each replay: it comes from the code, its arguments, the environment or a file"
 _LOOK = "See the findings of the scan for what may have gone into it; docs/LIMITS.md lists what no tape decides."
 _FIXES = {
     "egress": "Send it through the proxy (HTTPS_PROXY), or let it pass: --allow HOST:PORT.",
@@ -57,7 +59,8 @@ class Symptom:
     """Something that was not as on the tape, or not the same in two replays.
 
     `kind` is a stable word; `what` a sentence; `where` a line of the program or a request; `replays` the numbers of
-    those in which it was so, empty for what the tape itself says; `hint` a sentence on what the evidence means.
+    those in which it was so, empty for what the tape itself says; `hint` a sentence on what the evidence means;
+    `origins` sentences on what was read, and on which line, that went into it.
     """
 
     kind: str
@@ -67,18 +70,24 @@ class Symptom:
     replays: tuple[int, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     hint: str = ""
+    origins: tuple[str, ...] = ()
     fix: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {
             "evidence": [{"where": one.where, "values": dict(one.values)} for one in self.evidence],
             "replays": list(self.replays),
+            "origins": list(self.origins),
         }
 
 
-def symptoms(tape: Tape, runs: Sequence[Run]) -> list[Symptom]:
+type Origins = Mapping[tuple[str, str], Sequence[str]]
+"""By the request of a violation or drift, and the place in it: sentences on what went into that place."""
+
+
+def symptoms(tape: Tape, runs: Sequence[Run], origins: Origins | None = None) -> list[Symptom]:
     """Everything that tape and replays show, worst first."""
-    found = [*_of_the_tape(tape), *_faults(runs), *_refusals(runs), *_left_over(runs)]
+    found = [*_of_the_tape(tape), *_faults(runs, origins or {}), *_refusals(runs), *_left_over(runs)]
     found += [*_apart(runs), *_endings(tape, runs), *_notes(runs)]
     return sorted(found, key=lambda symptom: ("error", "warning", "note").index(symptom.level))
 
@@ -99,7 +108,7 @@ def _passed(note: Note) -> str:
     return note.text or note.what
 
 
-def _faults(runs: Sequence[Run]) -> Iterator[Symptom]:
+def _faults(runs: Sequence[Run], origins: Origins) -> Iterator[Symptom]:
     """Violations and drifts, those of several replays together."""
     grouped: dict[Hashable, list[tuple[int, Violation | Drift]]] = defaultdict(list)
     for run in runs:
@@ -110,7 +119,7 @@ def _faults(runs: Sequence[Run]) -> Iterator[Symptom]:
             seen[key] += 1
             grouped[key, seen[key]].append((run.number, found))
     for group in [*grouped.values()][:_MOST]:
-        yield _fault(group)
+        yield _fault(group, origins)
 
 
 def _key(found: Violation | Drift) -> Hashable:
@@ -121,7 +130,7 @@ def _key(found: Violation | Drift) -> Hashable:
     return found.kind, nearest or found.request
 
 
-def _fault(group: Sequence[tuple[int, Violation | Drift]]) -> Symptom:
+def _fault(group: Sequence[tuple[int, Violation | Drift]], origins: Origins) -> Symptom:
     first = group[0][1]
     kind = "drift" if isinstance(first, Drift) else first.kind
     where = first.request
@@ -136,6 +145,11 @@ def _fault(group: Sequence[tuple[int, Violation | Drift]]) -> Symptom:
         replays=tuple(dict.fromkeys(number for number, _ in group)),
         evidence=evidence,
         hint=_hint(evidence) if len(group) > 1 else "",
+        origins=tuple(
+            dict.fromkeys(
+                said for _, found in group for one in evidence for said in origins.get((found.request, one.where), ())
+            )
+        ),
         fix=_FIXES.get(kind, _LOOK),
     )
 
@@ -164,9 +178,17 @@ def _named(numbers: Sequence[int]) -> str:
     return f"replay{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
 
 
-def _hint(evidence: Iterable[Evidence]) -> str:
-    spread = [len(one.values) - 1 for one in evidence]
-    return "" if not spread else _CHANGES if max(spread) > 1 else _STAYS
+def _hint(evidence: Sequence[Evidence]) -> str:
+    if not evidence:
+        return ""
+    if all(_is_reordered([value for _, value in one.values]) for one in evidence):
+        return _ORDER
+    return _CHANGES if max(len(one.values) for one in evidence) > 2 else _STAYS
+
+
+def _is_reordered(values: Sequence[str | None]) -> bool:
+    words = [sorted(re.findall(r"\w+", value)) for value in values if value is not None]
+    return len(words) == len(values) and all(one == words[0] for one in words) and len(set(words[0])) > 1
 
 
 def _refusals(runs: Sequence[Run]) -> Iterator[Symptom]:
@@ -236,6 +258,7 @@ def _endings(tape: Tape, runs: Sequence[Run]) -> Iterator[Symptom]:
         return
     taped = _ended(tape.exit.code, tape.exit.signal)
     otherwise: dict[str, list[int]] = defaultdict(list)
+    said: dict[str, Evidence] = {}
     for run in runs:
         outcome = run.replayed.outcome
         if (
@@ -244,12 +267,22 @@ def _endings(tape: Tape, runs: Sequence[Run]) -> Iterator[Symptom]:
             and (now := _ended(outcome.code, outcome.signal)) != taped
         ):
             otherwise[now].append(run.number)
+            said.setdefault(now, Evidence("the last line on stderr", ((_named([run.number]), _last_line(run)),)))
     for now, numbers in otherwise.items():
         evidence = Evidence("exit", (("tape", taped), (_named(numbers), now)))
         what = "the program ended otherwise than when it was recorded"
         yield Symptom(
-            kind="exit", level="error", what=what, replays=tuple(numbers), evidence=(evidence,), fix=_FIXES["exit"]
+            kind="exit",
+            level="error",
+            what=what,
+            replays=tuple(numbers),
+            evidence=(evidence, said[now]) if said[now].values[0][1] else (evidence,),
+            fix=_FIXES["exit"],
         )
+
+
+def _last_line(run: Run) -> str:
+    return shorten(run.stderr.text.decode(errors="backslashreplace").rstrip().rpartition("\n")[2])
 
 
 def _ended(code: int | None, signal: str | None) -> str:

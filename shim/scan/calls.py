@@ -141,7 +141,7 @@ _KEYS = re.compile(
     r"|cryptography\.hazmat\.primitives\.asymmetric\.\w+\.\w+PrivateKey\.generate$"
     r"|cryptography\.hazmat\.primitives\.ciphers\.aead\.\w+\.generate_key$|OpenSSL\.crypto\.PKey\(\)\.generate_key$"
 )
-_POLARS = re.compile(r"polars\.(\w+\(\)|col\(\)|read_\w+\(\))\.(sample|shuffle)$")
+_POLARS = re.compile(r"polars\.\w+(\(\))?(\.\w+\(\))*\.(?P<method>sample|shuffle|unique|group_by)$")
 _ENTRIES = frozenset(("iterdir", "rglob"))
 _FILE_TIMES = frozenset(
     ("st_mtime", "st_ctime", "st_atime", "st_mtime_ns", "st_ctime_ns", "st_atime_ns", "st_birthtime")
@@ -174,7 +174,9 @@ def _call(program: Program, call: ast.Call, seeded: bool) -> Iterator[Hit]:
             call,
             f"{path}()",
         )
-    elif not _has(call, "generator", "seed") and (_POLARS.match(path) or (_ENGINES.match(path) and not seeded)):
+    elif polars := _POLARS.match(path):
+        yield from _polars(program, call, polars["method"])
+    elif _ENGINES.match(path) and not seeded and not _has(call, "generator", "seed"):
         yield "TP301", call, f"{path}()"
     elif _KEYS.match(path):
         yield "TP303", call, f"{path}()"
@@ -185,6 +187,16 @@ def _call(program: Program, call: ast.Call, seeded: bool) -> Iterator[Hit]:
     elif path == "pathlib.Path().glob" and not is_orderless(program, call):
         yield "TP401", call, f"{path}()"
     yield from _default_order(program, call, path)
+
+
+def _polars(program: Program, call: ast.Call, method: str) -> Iterator[Hit]:
+    if method in ("sample", "shuffle"):
+        if not _has(call, "seed"):
+            yield "TP301", call, f"polars {method}()"
+        return
+    later = [above.attr for above in program.ancestors(call) if isinstance(above, ast.Attribute)]
+    if not _has(call, "maintain_order") and "sort" not in later:
+        yield "TP505", call, f"polars {method}()"
 
 
 def _default_order(program: Program, call: ast.Call, path: str) -> Iterator[Hit]:

@@ -156,6 +156,13 @@ _RULES = (
         "Record with --threads, which tapes the order, or return the results and collect them in order.",
     ),
     Rule(
+        "TP505",
+        "warning",
+        "rows in the order of a parallel computation",
+        "polars hashes and threads as it likes; its rows come in another order in every run.",
+        "maintain_order=True, or sort.",
+    ),
+    Rule(
         "TP601",
         "error",
         "client that goes past the proxy",

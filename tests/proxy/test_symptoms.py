@@ -50,7 +50,7 @@ def test_a_clean_program_has_none() -> None:
     ("values", "shown", "hint"),
     [
         (["a", "b", "c"], [("replay 1", "a"), ("replay 2", "b"), ("replay 3", "c")], "another value in each replay"),
-        (["a", "a", "a"], [("replays 1, 2, 3", "a")], "the same in each replay"),
+        (["a", "a", "a"], [("replays 1, 2, 3", "a")], "the same value in each replay"),
         (["a", "b", "a"], [("replays 1, 3", "a"), ("replay 2", "b")], "another value in each replay"),
     ],
 )
@@ -64,9 +64,25 @@ def test_a_violation_of_several_replays_is_one_symptom(
     assert found.to_json()["evidence"] == [{"where": "query q", "values": dict(found.evidence[0].values)}]
 
 
+def test_the_same_parts_in_another_order_are_a_race() -> None:
+    told = Explanation("GET", 0, nearest=1, differences=(Difference("query q", "['one', 'two']", "['two', 'one']"),))
+    violation = Violation("miss", "GET https://a.test/x", "this request is not on the tape", told)
+    assert "another order" in only(symptoms(tape(), [run(n, violations=[violation]) for n in (1, 2)])).hint
+
+
 def test_two_violations_of_one_replay_are_two_symptoms() -> None:
     runs = [run(n, violations=[miss("a"), miss("b")]) for n in (1, 2)]
     assert [found.replays for found in symptoms(tape(), runs)] == [(1, 2), (1, 2)]
+
+
+def test_what_went_into_a_difference_is_told_with_it() -> None:
+    origins = {
+        ("GET https://a.test/x?q=b", "query q"): ["'b' contains the value of os.getpid(), read at agent.py:3 in main"],
+        ("GET https://a.test/x?q=b", "query other"): ["another"],
+    }
+    runs = [run(n, violations=[miss(value)]) for n, value in enumerate("ab", 1)]
+    assert only(symptoms(tape(), runs, origins)).origins == tuple(origins["GET https://a.test/x?q=b", "query q"])
+    assert only(symptoms(tape(), runs)).origins == ()
 
 
 def test_a_refused_connection_names_the_line() -> None:
@@ -88,8 +104,12 @@ def test_output_that_differs_between_replays_is_a_symptom() -> None:
 
 
 def test_another_end_than_when_recorded_is_a_symptom() -> None:
-    found = only(symptoms(tape(Exit(t=9, code=0)), [run(1, code=3), run(2, code=3)]))
-    assert found.evidence[0].values == (("tape", "exit 0"), ("replays 1, 2", "exit 3"))
+    crashed = [replace(run(n, code=3), stderr=Output(9, "", b"Traceback\nError: no\n")) for n in (1, 2)]
+    found = only(symptoms(tape(Exit(t=9, code=0)), crashed))
+    assert [one.values for one in found.evidence] == [
+        (("tape", "exit 0"), ("replays 1, 2", "exit 3")),
+        (("replay 1", "Error: no"),),
+    ]
 
 
 def test_a_timeout_is_one_symptom() -> None:

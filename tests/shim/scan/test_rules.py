@@ -151,6 +151,8 @@ FOUND: list[tuple[str, str]] = [
         "import threading\nout, lock = [], threading.Lock()\ndef work():\n    with lock:\n        out.append(1)  #!\n"
         "for _ in range(2): threading.Thread(target=work).start()",
     ),
+    ("TP505", "import polars as pl\nx = pl.DataFrame(d).filter(f).unique()  #!"),
+    ("TP505", "import polars as pl\ndf = pl.read_csv('a.csv')\nx = df.group_by('a').len()  #!"),
     ("TP601", "import httpx\nc = httpx.Client(trust_env=False)  #!"),
     ("TP601", "import httpx\nc = httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(retries=3))  #!"),
     ("TP601", "import httpx\nc = httpx.Client(mounts={'all://': httpx.HTTPTransport()})  #!"),
@@ -271,6 +273,9 @@ CLEAN = [
     "def main():\n    for box in boxes:\n        threading.Thread(target=work, args=(box,)).start()",
     "import asyncio\nout = []\nasync def ask(n):\n    out.append(n)\n"
     "async def main():\n    await asyncio.gather(*(ask(n) for n in range(3)))",
+    "import polars as pl\nx = pl.DataFrame(d).unique(maintain_order=True)",
+    "import polars as pl\nx = pl.DataFrame(d).group_by('a').len().sort('a')",
+    "import pandas as pd\nx = pd.DataFrame(d).groupby('a').size()\ny = pd.Series(d).unique()",
     # Clients that come through the wire.
     "import httpx\nc = httpx.Client()",
     "import httpx\nc = httpx.Client(trust_env=True, verify=False)",
