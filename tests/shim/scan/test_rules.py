@@ -15,6 +15,7 @@ FOUND: list[tuple[str, str]] = [
     ("TP101", "x = __import__('os').getpid()  #!"),
     ("TP101", "import importlib\nx = importlib.import_module('os').getpid()  #!"),
     ("TP101", "from os import *\nx = getpid()  #!"),
+    ("TP101", "import os\nclass A:\n    os = 1\n    def f(self): return os.getpid()  #!"),
     ("TP101", "import ctypes\nx = ctypes.CDLL(None).getpid()  #!"),
     ("TP101", "try:\n    import os\nexcept ImportError:\n    os = None\nx = os.getpid()  #!"),
     ("TP102", "print(id(x))  #!"),
