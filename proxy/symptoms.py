@@ -11,9 +11,10 @@ from typing import Any
 
 from tapeproxy.proxy.comparing import Discrepancy, Run, discrepancy
 from tapeproxy.shim.scan import Level
+from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.explain import Difference, shorten
 from tapeproxy.tapes.records import Note
+from tapeproxy.tapes.requestlines import shorten
 from tapeproxy.tapes.violations import Drift, Violation
 
 _MOST = 50

@@ -12,8 +12,9 @@ from tapeproxy.proxy.replaying import Replayed
 from tapeproxy.proxy.supervisor import Outcome
 from tapeproxy.proxy.symptoms import Symptom, symptoms
 from tapeproxy.tapes.decoder import Entry
+from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Tape, assemble
-from tapeproxy.tapes.explain import Difference, Explanation
+from tapeproxy.tapes.explain import Explanation
 from tapeproxy.tapes.records import Exit, Note
 from tapeproxy.tapes.violations import Drift, Violation
 
