@@ -26,8 +26,9 @@ from tapeproxy.tapes.errors import UsageError
 if TYPE_CHECKING:
     from tapeproxy.proxy.recording import Recorded
     from tapeproxy.proxy.repeating import Repeated
+    from tapeproxy.proxy.replaying import ReplaySettings
     from tapeproxy.proxy.sources import Scanned
-    from tapeproxy.proxy.symptoms import Symptom
+    from tapeproxy.proxy.symptoms import Origins, Symptom
 
 FOUND, STOPPED = 1, 130
 """Exit codes (docs/CLI.md): --fail-on-findings, and Ctrl-C."""
@@ -95,7 +96,8 @@ def command(
 
     The run is recorded, and costs what a run costs; what the agent prints goes to stderr. Then it is replayed (the
     other options are those of `replay`), and everything is named that was not as on the tape or not the same in all
-    replays, with the values side by side. The tape stays in .tapes.
+    replays, with the values side by side. Where there is something to explain, it is replayed once more to see what was
+    read, at which line, that went into it. The tape stays in .tapes.
 
     The scan knows what the shim can't reach: process ids and addresses of objects, clocks and generators below Python,
     the order of folders, sets and threads, clients that go past the proxy. What is taped anyway (time, random, uuid,
@@ -158,8 +160,20 @@ def _run(argv: tuple[str, ...], tape: str | None, times: int, run: RunOptions, h
     # After the recording, which needs the network: this may leave it, for good.
     settings = run.settings(path, argv)
     repeated = asyncio.run(repeat_told(settings, times, show_output=False))
+    origins = _origins(settings, repeated)
     files = own_files(argv or repeated.tape.head.argv, Path())
-    return Diagnosis(scan_files(files), path, repeated, tuple(shown(repeated.tape, repeated.runs)))
+    return Diagnosis(scan_files(files), path, repeated, tuple(shown(repeated.tape, repeated.runs, origins)))
+
+
+def _origins(settings: "ReplaySettings", repeated: "Repeated") -> "Origins":
+    """What was read, and where, that went into the differences of the first replay that had any: in one more replay."""
+    from tapeproxy.proxy.provenance import explain_by_reads
+    from tapeproxy.proxy.symptoms import origins
+
+    faulty = [run.replayed for run in repeated.runs if run.replayed.violations or run.replayed.drifts]
+    if not faulty or repeated.stopped:
+        return {}
+    return origins(asyncio.run(explain_by_reads(settings, faulty[0])))
 
 
 def _record(argv: tuple[str, ...], how: Record) -> "Recorded":

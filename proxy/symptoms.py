@@ -5,7 +5,7 @@ What is told in several replays is one symptom, with the values of tape and repl
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from tapeproxy.proxy.comparing import Discrepancy, Run, discrepancy
 from tapeproxy.shim.scan import Level
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.provenance import Provenance
 from tapeproxy.tapes.records import Note
 from tapeproxy.tapes.requestlines import shorten
 from tapeproxy.tapes.violations import Drift, Violation
@@ -84,6 +85,14 @@ class Symptom:
 
 type Origins = Mapping[tuple[str, str], Sequence[str]]
 """By the request of a violation or drift, and the place in it: sentences on what went into that place."""
+
+
+def origins(found: Iterable[Provenance]) -> Origins:
+    """What a traced replay says, by request and place."""
+    told: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in found:
+        told[one.request, one.where] += [line.strip() for line in one.to_text().split("\n")[1:]]
+    return told
 
 
 def symptoms(tape: Tape, runs: Sequence[Run], origins: Origins | None = None) -> list[Symptom]:

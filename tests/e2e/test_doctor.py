@@ -44,6 +44,7 @@ def test_what_is_never_the_same_is_named_with_its_line(cli: Cli, provider: FakeP
     assert evidence["where"] == "query q"
     assert len(set(evidence["values"].values())) == 4
     assert set(evidence["values"]) == {"tape", "replay 1", "replay 2", "replay 3"}
+    assert any("os.getpid()" in origin and "beside.py:2" in origin for origin in symptom["origins"])
     assert "agent-" in done.stderr, "what the agent printed when it was recorded"
 
 
