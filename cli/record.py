@@ -26,6 +26,7 @@ from tapeproxy.tapes.errors import TapeExistsError, UsageError
 @click.option(
     "--no-shim", is_flag=True, help="Tape the wire alone: leave the agent's clock and randomness as they are."
 )
+@click.option("--io", is_flag=True, help="Tape also what the agent reads from files, folders and other programs.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings.")
 @click.pass_context
 def command(
@@ -38,6 +39,7 @@ def command(
     client_cert: Path | None,
     timeout: float | None,
     no_shim: bool,
+    io: bool,
     quiet: bool,
 ) -> int:
     """Run an agent and tape every HTTP exchange it makes.
@@ -56,6 +58,8 @@ def command(
     argv = agent_argv(ctx)
     if not argv:
         raise UsageError("there is no command to record", fix="put it after --: tapeproxy record -- python agent.py")
+    if io and no_shim:
+        raise UsageError("--io is the shim's work", fix="leave out --no-shim")
     settings = RecordSettings(
         tape=output or default_path(argv, datetime.now(UTC)),
         argv=argv,
@@ -68,6 +72,7 @@ def command(
         client_certs=client_cert,
         timeout=timeout,
         shim=not no_shim,
+        io=io,
     )
     while True:
         try:

@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from tapeproxy.proxy.guard import GuardChoice
     from tapeproxy.proxy.replaying import ReplaySettings
+    from tapeproxy.proxy.shimming import IoMode
 
 _OPTIONS = (
     click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then."),
@@ -34,6 +35,12 @@ _OPTIONS = (
     ),
     click.option("--no-shim", is_flag=True, help="Leave clock, randomness and lanes of the agent alone."),
     click.option(
+        "--io",
+        type=click.Choice(["verify", "tape", "virtual", "live"]),
+        help="Of a tape made with --io: compare what the agent reads, serve it from the tape, serve it and swallow its "
+        "writes, or leave it alone.  [default: verify]",
+    ),
+    click.option(
         "--guard",
         type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
         default="auto",
@@ -44,7 +51,7 @@ _OPTIONS = (
         "--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape."
     ),
 )
-NAMES = ("timeout", "max_violations", "on_drift", "match", "no_shim", "guard", "allow")
+NAMES = ("timeout", "max_violations", "on_drift", "match", "no_shim", "io", "guard", "allow")
 """The options' parameters, in the order of the help."""
 
 
@@ -57,6 +64,7 @@ class RunOptions:
     on_drift: Literal["fail", "report"]
     match: Literal["lane", "any"]
     no_shim: bool
+    io: "IoMode | None"
     guard: "GuardChoice"
     allow: tuple[str, ...]
 
@@ -84,6 +92,7 @@ class RunOptions:
             guard=plan,
             match=self.match,
             shim=not self.no_shim,
+            io=self.io,
         )
 
 

@@ -20,11 +20,13 @@ import tapeproxy
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
 from tapeproxy.proxy.commands import check_command
+from tapeproxy.proxy.iovalues import ValueReader
 from tapeproxy.proxy.mitm import RecordWire, WireOptions
 from tapeproxy.proxy.origin import origin_mark
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.shimming import (
+    IoSettings,
     ShimSettings,
     epoch_ns,
     hash_seed_for,
@@ -32,7 +34,7 @@ from tapeproxy.proxy.shimming import (
     new_seed,
     shim_environment,
 )
-from tapeproxy.proxy.sidecar import Sidecars, to_record
+from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapefile import TapeWriter, read_entries, started_at
 from tapeproxy.tapes.errors import TapeFormatError
@@ -62,6 +64,7 @@ class RecordSettings:
     client_certs: Path | None = None
     timeout: float | None = None
     shim: bool = True
+    io: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +155,12 @@ class FollowedTape:
         self._sidecars: Sidecars | None = None
         self._epoch = 0
         self._tmpdir: Path | None = None
+        self._values: ValueReader | None = None
 
-    def follow(self, folder: Path, epoch: int, tmpdir: str) -> None:
+    def follow(self, folder: Path, epoch: int, tmpdir: str, seed: str) -> None:
         """Follow the sidecar files in `folder`. `epoch`: the tape's start in nanoseconds since 1970."""
         self._sidecars, self._epoch, self._tmpdir = Sidecars(folder), epoch, Path(tmpdir)
+        self._values = ValueReader(self._redactor, bytes.fromhex(seed))
 
     def now(self) -> int:
         return self.writer.now()
@@ -173,11 +178,16 @@ class FollowedTape:
         if self._sidecars is None:
             return
         for line in self._sidecars.drain():
-            record = to_record(line, self.writer.now(), self._epoch, self._redactor)
+            record = self._record(line)
             if record is not None:
                 self.writer.add(record)
             if line["k"] == "bypass" and line.get("what") != "lookup":
                 self.bypasses["bypass", self._redactor.text(str(line.get("address")))] += 1
+
+    def _record(self, line: Line) -> Record | None:
+        if line["k"] == "value":
+            return None if self._values is None else self._values.read(line, self.writer.now())
+        return to_record(line, self.writer.now(), self._epoch, self._redactor)
 
     def close(self) -> None:
         """Remove the sidecar files, and the run's TMPDIR if the agent left nothing in it."""
@@ -230,6 +240,7 @@ def _open_tape(
         origin=time.time_ns() - time.monotonic_ns() - epoch,
         hash_seed=hash_seed_for(settings.environment),
         tmpdir=make_tmpdir(),
+        io=settings.io,
     )
     assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
     try:
@@ -238,7 +249,7 @@ def _open_tape(
     except BaseException:
         Path(head.tmpdir).rmdir()
         raise
-    tape.follow(Path(folder), epoch, head.tmpdir)
+    tape.follow(Path(folder), epoch, head.tmpdir, head.seed)
     shim = ShimSettings(
         mode="record",
         seed=head.seed,
@@ -247,6 +258,7 @@ def _open_tape(
         origin_ns=head.origin + epoch,
         sidecar=Path(folder).absolute(),
         proxy=f"{settings.host}:{wire.port}",
+        io=IoSettings(mode="record", base=settings.cwd) if settings.io else None,
     )
     return shim_environment(settings.environment, shim)
 

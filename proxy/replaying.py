@@ -19,6 +19,7 @@ from tapeproxy.proxy.origin import is_ours
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.shimming import IoMode
 from tapeproxy.proxy.shims import Shims
 from tapeproxy.proxy.supervisor import Outcome, Stdio, StopSignal, end_leftovers, held_signals, run_child
 from tapeproxy.proxy.tapefile import load
@@ -69,6 +70,7 @@ class ReplaySettings:
     shim: bool = True
     faults: "tuple[Fault, ...]" = ()
     call_sites: bool = False
+    io: IoMode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,15 @@ class Wire:
 
     @classmethod
     def open(cls, settings: ReplaySettings) -> Self:
-        """Load the tape. Raises TapeFormatError and CaError."""
-        return cls(settings, *load(settings.tape))
+        """Load the tape. Raises TapeFormatError, CaError, and UsageError where it has not what the settings ask for."""
+        wire = cls(settings, *load(settings.tape))
+        if settings.io not in (None, "live") and not (wire.tape.head.io and settings.shim):
+            raise UsageError(
+                f"--io {settings.io} needs a tape with what the agent read, and the shim",
+                where=str(settings.tape),
+                fix="record with --io, and replay without --no-shim",
+            )
+        return wire
 
     async def begin(
         self, noticed: Callable[[Violation | Drift], None], witness: Callable[[Step], None] | None = None
@@ -161,7 +170,8 @@ class Wire:
         session.environment = self._environment(run)
         traced = self.settings.call_sites
         if self.settings.shim and (self.tape.head.seed is not None or traced):
-            session.shims = Shims(self.tape, replayer, self._redactor, trace=_trace() if traced else None)
+            trace = _trace() if traced else None
+            session.shims = Shims(self.tape, replayer, self._redactor, trace=trace, io=self.settings.io)
             session.environment |= session.shims.variables(self.settings.environment, f"127.0.0.1:{self.port}")
             server.before_request = session.shims.drain
         return session

@@ -23,6 +23,31 @@ ROOT_LANE = "m"
 _HASH_SEEDS = 2**32
 
 
+type IoMode = Literal["verify", "tape", "virtual", "live"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IoSettings:
+    """How the agent's reads past the wire go: `base` is the working folder that names are relative to.
+
+    `values`: a replay's folder with the tape's values; `overlay`: the one that swallows writes.
+    """
+
+    mode: Literal["record", "verify", "tape", "virtual"]
+    base: str
+    values: Path | None = None
+    overlay: Path | None = None
+
+    def variables(self) -> dict[str, str]:
+        """What the shim is told of it."""
+        out = {"TAPEPROXY_IO": self.mode, "TAPEPROXY_IO_BASE": self.base}
+        if self.values is not None:
+            out["TAPEPROXY_IO_VALUES"] = str(self.values)
+        if self.overlay is not None:
+            out["TAPEPROXY_IO_OVERLAY"] = str(self.overlay)
+        return out
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShimSettings:
     """`origin_ns` is where monotonic clocks begin, in nanoseconds since 1970; `reads` is a file for a replay.
@@ -41,6 +66,7 @@ class ShimSettings:
     strict: bool = False
     allow: tuple[str, ...] = ()
     trace: bool = False
+    io: IoSettings | None = None
 
 
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
@@ -64,7 +90,7 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
         out["TAPEPROXY_TRACE"] = "1"
     if settings.allow:
         out["TAPEPROXY_ALLOW"] = ",".join(settings.allow)
-    return out
+    return out if settings.io is None else out | settings.io.variables()
 
 
 def new_seed() -> str:

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tapeproxy.proxy.iovalues import ValueCheck, write_values
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.shimming import (
+    IoMode,
+    IoSettings,
     ShimSettings,
     epoch_ns,
     hash_seed_for,
@@ -38,11 +41,19 @@ class Shims:
     """
 
     def __init__(
-        self, tape: Tape, replayer: Replayer, redactor: Redactor, *, trace: "TraceLines | None" = None
+        self,
+        tape: Tape,
+        replayer: Replayer,
+        redactor: Redactor,
+        *,
+        trace: "TraceLines | None" = None,
+        io: IoMode | None = None,
     ) -> None:
         self.notes: list[str] = []
         self.trace = trace
         self._tape = tape
+        self._io: IoMode = io or ("verify" if tape.head.io else "live")
+        self._values = ValueCheck(tape, redactor, replayer.drift) if self._io != "live" else None
         self._replayer = replayer
         self._redactor = redactor
         self._folder = Path(tempfile.mkdtemp(prefix="tapeproxy-replay-"))
@@ -69,8 +80,18 @@ class Shims:
             reads=reads,
             strict=True,
             trace=self.trace is not None,
+            io=self._io_settings(),
         )
         return shim_environment(parent, settings)
+
+    def _io_settings(self) -> IoSettings | None:
+        if self._io == "live":
+            return None
+        values, overlay = self._folder / "values", self._folder / "overlay"
+        write_values(self._tape, values)
+        if self._io == "virtual":
+            overlay.mkdir(mode=0o700)
+        return IoSettings(mode=self._io, base=str(Path.cwd()), values=values, overlay=overlay)
 
     def drain(self) -> None:
         """Take what the shims have written since the last time."""
@@ -91,6 +112,9 @@ class Shims:
         match line:
             case {"k": "site" | "read" | "hello"} if self.trace is not None:
                 self.trace.take(line, text)
+            case {"k": "value"}:
+                if self._values is not None:
+                    self._values.take(line)
             case {"k": "violation", "address": address}:
                 where = text(str(line.get("where", "")))
                 what = f"the agent tried to reach {text(str(address))} past the proxy, and was refused"

@@ -22,6 +22,7 @@ from tapeproxy.tapes.records import (
     Request,
     Response,
     Seal,
+    Value,
 )
 
 
@@ -59,7 +60,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class Tape:
-    """A whole tape in memory. `seal` is None for an interrupted one."""
+    """A whole tape in memory. `seal` is None for an interrupted one; `values` come with their record numbers."""
 
     head: Head
     exchanges: list[Exchange] = field(default_factory=list)
@@ -68,6 +69,7 @@ class Tape:
     clocks: list[Clock] = field(default_factory=list)
     lane_ends: list[LaneEnd] = field(default_factory=list)
     envs: list[Env] = field(default_factory=list)
+    values: list[tuple[int, Value]] = field(default_factory=list)
     exit: Exit | None = None
     seal: Seal | None = None
 
@@ -117,6 +119,8 @@ def _place(tape: Tape, by_index: dict[int, Exchange], index: int, record: Record
             tape.lane_ends.append(record)
         case Env():
             tape.envs.append(record)
+        case Value():
+            tape.values.append((index, record))
         case Exit():
             tape.exit = record
         case Seal():

@@ -30,6 +30,7 @@ from tapeproxy.tapes.records import (
     Seal,
     Side,
     Unknown,
+    Value,
 )
 
 MAX_NESTING = 64
@@ -154,6 +155,13 @@ def parse_body(value: Any) -> Body:
     raise ValueError("text, or an object with b64, ref, or like/head/mid/tail")
 
 
+def _bytes(value: Any) -> bytes:
+    body = parse_body(value)
+    if isinstance(body, Like):
+        raise ValueError("text, or an object with b64")
+    return body
+
+
 def _parts(value: Any) -> tuple[tuple[int | None, Body], ...]:
     pairs = _pairs(value, "[nanoseconds, body]")
     return tuple([(None if dt is None else _natural(dt), parse_body(data)) for dt, data in pairs])
@@ -195,6 +203,7 @@ _TABLES: dict[Any, _Table] = {
         "origin": ("origin", _optional(_integer), False),
         "hash_seed": ("hash_seed", _optional(_text), False),
         "tmpdir": ("tmpdir", _optional(_native), False),
+        "io": ("io", _flag, False),
         "rules": ("rules", _object, False),
         "parent": ("parent", _optional(_object), False),
         "branch": ("branch", _optional(_object), False),
@@ -263,6 +272,19 @@ _TABLES: dict[Any, _Table] = {
         "t": ("t", _natural, True),
         "name": ("name", _native, True),
         "digest": ("digest", _optional(_text), True),
+    },
+    Value: {
+        "t": ("t", _natural, True),
+        "lane": ("lane", _text, True),
+        "n": ("n", _natural, True),
+        "what": ("what", _text, True),
+        "name": ("name", _native, True),
+        "where": ("where", _native, False),
+        "error": ("error", _optional(_text), False),
+        "length": ("length", _optional(_natural), False),
+        "digest": ("digest", _optional(_text), False),
+        "content": ("content", _optional(_bytes), False),
+        "data": ("data", _object, False),
     },
     Exit: {
         "t": ("t", _natural, True),

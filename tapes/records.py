@@ -66,6 +66,7 @@ class Head:
     origin: int | None = None
     hash_seed: str | None = None
     tmpdir: str | None = None
+    io: bool = False
     rules: Json = field(default_factory=dict)
     parent: Json | None = None
     branch: Json | None = None
@@ -88,6 +89,8 @@ class Head:
             "secrets": [dump_text(name) for name in self.secrets],
             "rules": self.rules,
         }
+        if self.io:
+            out["io"] = True
         optional: Json = {
             "seed": self.seed,
             "origin": self.origin,
@@ -279,6 +282,38 @@ class Env:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """Something that the agent's own code read past the wire: number `n` of its lane. docs/FORMAT.md names the `what`s.
+
+    `content` is None where it is longer than a tape holds, or is that of an earlier value with the same `digest`.
+    """
+
+    kind: ClassVar[str] = "value"
+    t: int
+    lane: str
+    n: int
+    what: str
+    name: str
+    where: str = ""
+    error: str | None = None
+    length: int | None = None
+    digest: str | None = None
+    content: bytes | None = None
+    data: Json = field(default_factory=dict)
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        out: Json = {"t": self.t, "lane": self.lane, "n": self.n, "what": self.what, "name": dump_text(self.name)}
+        if self.where:
+            out["where"] = dump_text(self.where)
+        optional: Json = {"error": self.error, "length": self.length, "digest": self.digest}
+        out |= {name: value for name, value in optional.items() if value is not None}
+        if self.content is not None:
+            out["content"] = dump_body(self.content)
+        return (out | {"data": self.data} if self.data else out) | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
     """How the agent's own process ended: an exit `code`, or the name of the `signal` that killed it."""
 
@@ -323,7 +358,9 @@ class Unknown:
         return dict(self.extra)
 
 
-type Record = Head | Request | Response | Chunks | End | Note | Lane | Clock | LaneEnd | Env | Exit | Seal | Unknown
+type Record = (
+    Head | Request | Response | Chunks | End | Note | Lane | Clock | LaneEnd | Env | Value | Exit | Seal | Unknown
+)
 
 
 def dump_body(body: Body) -> str | Json:

@@ -38,7 +38,8 @@ def install() -> None:
     """
     from . import channel, settings
 
-    for name in (*_PARTS, "callsites") if settings.TRACE else _PARTS:
+    parts = (*_PARTS, "callsites") if settings.TRACE else _PARTS
+    for name in (*parts, "boundary") if os.environ.get("TAPEPROXY_IO") else parts:
         try:
             _install(name)
         except Exception as error:

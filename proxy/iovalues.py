@@ -1,0 +1,132 @@
+"""What the shims tell of the agent's reads: turned into records, written out for a replay's shims, compared.
+
+Knows the sidecar's lines and the files that the shim reads (`_tapeproxy/tapedvalues.py`); what makes two values the
+same is in `tapes/values.py`. Contents and names are redacted here, before anything else sees them.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tapeproxy.proxy.sidecar import Line
+from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.filetext import redact_text
+from tapeproxy.tapes.parsing import RecordError, parse_record
+from tapeproxy.tapes.records import Value
+from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.values import LIMIT, TapedValues, describe, differences, with_contents
+from tapeproxy.tapes.violations import Drift
+
+_OWN = ("k", "taped")
+
+
+class ValueReader:
+    """Makes records of sidecar lines. `seed`: the run's 32 bytes, which digests are keyed with."""
+
+    def __init__(self, redactor: Redactor, seed: bytes) -> None:
+        self._redactor = redactor
+        self._seed = seed
+        self._digests: dict[str, str] = {}
+
+    def read(self, line: Line, t: int) -> Value | None:
+        """The record for a `value` line; None for one that is malformed."""
+        fields = {name: value for name, value in line.items() if name not in _OWN}
+        try:
+            record = parse_record(fields | {"k": "value", "t": t})
+        except RecordError:
+            return None
+        assert isinstance(record, Value)
+        return self._redacted(record)
+
+    def _redacted(self, value: Value) -> Value:
+        text = self._redactor.text
+        words = self._redactor.argv(value.name.split(" ")) if value.what in ("process", "exit") else (value.name,)
+        value = replace(value, name=text(" ".join(words)), where=text(value.where), extra={})
+        if value.data:
+            value = replace(value, data=orjson.loads(self._redactor.content(orjson.dumps(value.data))))
+        if value.content is None:
+            # The content stands on an earlier line, and its digest there may be that of the redacted one.
+            return (
+                value if value.digest is None else replace(value, digest=self._digests.get(value.digest, value.digest))
+            )
+        hidden = redact_text(value.content, self._redactor)
+        if hidden == value.content:
+            return value
+        digest = hashlib.blake2b(hidden, key=self._seed, digest_size=16).hexdigest()
+        self._digests[value.digest or ""] = digest
+        return replace(value, content=hidden, length=len(hidden), digest=digest)
+
+
+class ValueCheck:
+    """Compares what a replay's agent reads with the tape. `drift` hears of each name's first difference."""
+
+    def __init__(self, tape: Tape, redactor: Redactor, drift: Callable[[Drift], None]) -> None:
+        self._taped = TapedValues(list(with_contents(value for _, value in tape.values)))
+        self._reader = ValueReader(redactor, bytes.fromhex(tape.head.seed or ""))
+        self._contents: dict[str, bytes] = {}
+        self._drift = drift
+        self._told: set[tuple[str, str]] = set()
+
+    def take(self, line: Line) -> None:
+        """Look at a `value` line."""
+        now = self._reader.read(line, 0)
+        if now is None:
+            return
+        now = self._whole(now)
+        taped = self._partner(line, now)
+        if (now.what, now.name) in self._told:
+            return
+        if taped is None:
+            if now.what not in ("pid", "exit", "pipe"):
+                self._tell(now, "the agent reads what it did not read while recording; it gets what is there now")
+            return
+        if found := differences(taped, now):
+            drift = Drift(describe(now), "the agent reads something else than on the tape", found)
+            self._told.add((now.what, now.name))
+            self._drift(drift)
+
+    def _partner(self, line: Line, now: Value) -> Value | None:
+        number = line.get("taped", -1)
+        if number is None:
+            return None
+        return self._taped.numbered(now.lane, number) if number >= 0 else self._taped.take(now)
+
+    def _whole(self, now: Value) -> Value:
+        """The value with its content, which its process told once for all of the same digest."""
+        if now.digest is None:
+            return now
+        if now.content is not None:
+            self._contents[now.digest] = now.content
+        elif (now.length or 0) <= LIMIT:
+            return replace(now, content=self._contents.get(now.digest))
+        return now
+
+    def _tell(self, now: Value, what: str) -> None:
+        self._told.add((now.what, now.name))
+        self._drift(Drift(describe(now), what))
+
+
+def write_values(tape: Tape, folder: Path) -> None:
+    """Write a tape's values where a replay's shims look them up."""
+    folder.mkdir(mode=0o700)
+    places: dict[bytes, tuple[int, int]] = {}
+    at = 0
+    with (folder / "index.jsonl").open("wb") as index, (folder / "contents").open("wb") as contents:
+        for fields, content in _lines(tape):
+            if content is not None:
+                if content not in places:
+                    places[content] = (at, len(content))
+                    contents.write(content)
+                    at += len(content)
+                fields["at"], fields["size"] = places[content]
+            index.write(json.dumps(fields).encode() + b"\n")  # orjson refuses names that are not UTF-8
+
+
+def _lines(tape: Tape) -> Iterator[tuple[dict[str, Any], bytes | None]]:
+    for value in with_contents(value for _, value in tape.values):
+        yield replace(value, content=None).to_json() | {"name": value.name}, value.content

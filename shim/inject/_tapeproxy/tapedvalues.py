@@ -1,0 +1,102 @@
+"""What the tape holds of the agent's reads, for a replay that serves them. Knows the launcher's files; hooks nothing.
+
+`index.jsonl` has a line a value, with the place of its content in `contents`; both are read at the first read only.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+from collections import deque
+
+from . import channel
+from .lanes import LANE, current
+from .values import TAPED, emit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_pread: Any = getattr(os, "pread", None)
+_open, _write, _lseek = os.open, os.write, os.lseek
+_lock = allocate_lock()
+_index: dict[tuple[str, str, str], deque[dict[str, Any]]] | None = None
+_all: list[dict[str, Any]] = []
+_contents = -1
+
+
+def load() -> list[dict[str, Any]]:
+    """Every value of the tape, in order, read once."""
+    global _index, _contents
+    with _lock:
+        if _index is None:
+            found: dict[tuple[str, str, str], deque[dict[str, Any]]] = {}
+            with open(os.path.join(TAPED, "index.jsonl"), encoding="utf-8", errors="surrogateescape") as file:
+                import json
+
+                for line in file:
+                    value = json.loads(line)
+                    _all.append(value)
+                    found.setdefault((value["lane"], value["what"], value["name"]), deque()).append(value)
+            _contents = _open(os.path.join(TAPED, "contents"), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            _index = found
+    return _all
+
+
+def take(what: str, name: str, lane: str = "") -> dict[str, Any] | None:
+    """The next value of this lane with this name; each is given out once, the last one again and again.
+
+    A lane without a promised name has those of its like: which of two foreign threads reads is chance.
+    """
+    load()
+    assert _index is not None
+    lane = lane or (LANE.get(None) or current()).id
+    waiting = _index.get((lane, what, name))
+    if waiting is None and lane.startswith("?"):
+        waiting = next((found for key, found in _index.items() if key[1:] == (what, name) and key[0][0] == "?"), None)
+    if not waiting:
+        return None
+    return waiting.popleft() if len(waiting) > 1 else waiting[0]
+
+
+def content_of(value: dict[str, Any]) -> bytes | None:
+    """The content that the tape holds; None where there is only a digest."""
+    at = value.get("at")
+    if at is None:
+        return None
+    size, data = value["size"], b""
+    while len(data) < size:
+        piece = _pread(_contents, size - len(data), at + len(data))
+        if not piece:
+            raise OSError("the tape's contents were cut off")
+        data += piece
+    return data
+
+
+def file_of(data: bytes, name: str = "taped") -> int:
+    """A descriptor, at its start, of an unnamed file with this content."""
+    fd = _unnamed(name)
+    view = memoryview(data)
+    while view:
+        view = view[_write(fd, view) :]
+    _lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _unnamed(name: str) -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name[-200:].replace("\0", ""))
+    path = os.path.join(TAPED, f"{os.getpid()}-{os.urandom(8).hex()}")
+    fd = _open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    os.unlink(path)
+    return fd
+
+
+def not_on_tape(what: str, name: str, **fields: Any) -> None:
+    """Tell that a read is answered by the world, because the tape does not know it."""
+    emit(what, name, taped=None, **fields)
+
+
+def note(text: str) -> None:
+    """Tell what else is to be known of a served read."""
+    channel.emit("note", what="io", text=text, data=None)
