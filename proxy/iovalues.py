@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -17,9 +17,18 @@ from tapeproxy.proxy.sidecar import Line
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.filetext import redact_text
 from tapeproxy.tapes.parsing import RecordError, parse_record
-from tapeproxy.tapes.records import Value
+from tapeproxy.tapes.records import Request, Value
 from tapeproxy.tapes.redaction import Redactor
-from tapeproxy.tapes.values import LIMIT, TapedValues, describe, differences, with_contents
+from tapeproxy.tapes.values import (
+    LIMIT,
+    Program,
+    TapedValues,
+    describe,
+    differences,
+    programs,
+    stream_differences,
+    with_contents,
+)
 from tapeproxy.tapes.violations import Drift
 
 _OWN = ("k", "taped")
@@ -66,8 +75,10 @@ class ValueCheck:
     """Compares what a replay's agent reads with the tape. `drift` hears of each name's first difference."""
 
     def __init__(self, tape: Tape, redactor: Redactor, drift: Callable[[Drift], None]) -> None:
-        self._taped = TapedValues(list(with_contents(value for _, value in tape.values)))
+        self._taped = TapedValues([value for _, value in with_contents(tape.values)])
         self._reader = ValueReader(redactor, bytes.fromhex(tape.head.seed or ""))
+        self._pieces: dict[tuple[str, str, int], list[Value]] = {}
+        self._programs: dict[tuple[str, int], tuple[Value, Value]] = {}
         self._contents: dict[str, bytes] = {}
         self._drift = drift
         self._told: set[tuple[str, str]] = set()
@@ -78,17 +89,37 @@ class ValueCheck:
         if now is None:
             return
         now = self._whole(now)
+        if now.what == "pipe":
+            self._pieces.setdefault((now.lane, now.name, _of(now)), []).append(now)
+            return
         taped = self._partner(line, now)
+        if now.what == "process" and taped is not None:
+            self._programs[now.lane, now.n] = (taped, now)
         if (now.what, now.name) in self._told:
             return
         if taped is None:
-            if now.what not in ("pid", "exit", "pipe"):
+            if now.what not in ("pid", "exit"):
                 self._tell(now, "the agent reads what it did not read while recording; it gets what is there now")
             return
         if found := differences(taped, now):
             drift = Drift(describe(now), "the agent reads something else than on the tape", found)
             self._told.add((now.what, now.name))
             self._drift(drift)
+
+    def finish(self) -> None:
+        """Compare what came through pipes, now that all has come."""
+        taped: dict[tuple[str, str, int], list[Value]] = {}
+        for value in self._taped.values:
+            if value.what == "pipe":
+                taped.setdefault((value.lane, value.name, _of(value)), []).append(value)
+        for (lane, name, of), pieces in self._pieces.items():
+            was, now = self._programs.get((lane, of), (None, pieces[0]))
+            if of >= 0 and was is None:
+                continue
+            found = stream_differences(taped.get((lane, name, -1 if was is None else was.n), []), pieces)
+            if found:
+                who = f"{name} of {describe(now)}" if was is not None else describe(now)
+                self._drift(Drift(who, "the agent reads something else than on the tape", found))
 
     def _partner(self, line: Line, now: Value) -> Value | None:
         number = line.get("taped", -1)
@@ -111,22 +142,59 @@ class ValueCheck:
         self._drift(Drift(describe(now), what))
 
 
+def _of(value: Value) -> int:
+    of = value.data.get("of")
+    return of if isinstance(of, int) else -1
+
+
 def write_values(tape: Tape, folder: Path) -> None:
-    """Write a tape's values where a replay's shims look them up."""
+    """Write a tape's values where a replay's shims look them up: see `_tapeproxy/tapedvalues.py`."""
     folder.mkdir(mode=0o700)
-    places: dict[bytes, tuple[int, int]] = {}
-    at = 0
-    with (folder / "index.jsonl").open("wb") as index, (folder / "contents").open("wb") as contents:
-        for fields, content in _lines(tape):
-            if content is not None:
-                if content not in places:
-                    places[content] = (at, len(content))
-                    contents.write(content)
-                    at += len(content)
-                fields["at"], fields["size"] = places[content]
+    values = list(with_contents(tape.values))
+    plans = {(p.process.lane, p.process.n): p for p in programs(values, _requests(tape))}
+    with (folder / "index.jsonl").open("wb") as index, (folder / "contents").open("wb") as file:
+        contents = _Contents(file)
+        for _, value in values:
+            fields = replace(value, content=None).to_json() | {"name": value.name}
+            if value.content is not None:
+                fields["at"], fields["size"] = contents.place(value.content)
+            if value.what == "process":
+                fields["served"] = _plan(plans[value.lane, value.n], contents)
             index.write(json.dumps(fields).encode() + b"\n")  # orjson refuses names that are not UTF-8
 
 
-def _lines(tape: Tape) -> Iterator[tuple[dict[str, Any], bytes | None]]:
-    for value in with_contents(value for _, value in tape.values):
-        yield replace(value, content=None).to_json() | {"name": value.name}, value.content
+class _Contents:
+    """The file of all contents, each once."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._places: dict[bytes, tuple[int, int]] = {}
+        self._size = 0
+
+    def place(self, content: bytes) -> tuple[int, int]:
+        """Where a content begins, and its length."""
+        if content not in self._places:
+            self._places[content] = (self._size, len(content))
+            self._file.write(content)
+            self._size += len(content)
+        return self._places[content]
+
+
+def _plan(program: Program, contents: _Contents) -> dict[str, Any]:
+    """What a stub has to do in place of a program."""
+    outputs = [program.output(stream) or (b"", False) for stream in ("stdout", "stderr")]
+    ended = program.exit.data if program.exit is not None else {}
+    stdin = ended.get("stdin")
+    return {
+        "live": program.live,
+        "out": contents.place(outputs[0][0]),
+        "err": contents.place(outputs[1][0]),
+        "returncode": ended.get("returncode"),
+        "signalled": bool(ended.get("signalled")),
+        "stdin": stdin.get("length", 0) if isinstance(stdin, dict) else 0,
+        "exit": None if program.exit is None else program.exit.n,
+    }
+
+
+def _requests(tape: Tape) -> Iterator[tuple[int, Request]]:
+    return ((exchange.index, exchange.request) for exchange in tape.exchanges)

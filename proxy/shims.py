@@ -99,7 +99,12 @@ class Shims:
             self._take(line)
 
     def close(self, *, sweep: bool = False) -> None:
-        """Remove what was made for the shims; `sweep`: and whatever the agent has put into its TMPDIR."""
+        """Remove what was made for the shims; `sweep`: and whatever the agent has put into its TMPDIR.
+
+        What has come through pipes is compared now, as all of it has come.
+        """
+        if self._values is not None:
+            self._values.finish()
         self._sidecars.close()
         with contextlib.suppress(OSError):  # the agent may have removed it, or shut us out
             for path in set(self._tmpdir.iterdir()) - self._found if sweep else ():

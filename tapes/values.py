@@ -7,16 +7,15 @@ a program polls is not what a replay has to show.
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tapeproxy.tapes.explain import Difference, shorten
-from tapeproxy.tapes.records import Value
+from tapeproxy.tapes.records import Request, Value
 
 LIMIT = 256 * 1024
 """Content longer than this is on no tape."""
 _SHOWN = 4
-_WORDS = {"listing": "folder", "scan": "folder", "stat": "state of", "pipe": "output", "exit": "end of", "pid": ""}
 _ONCE = ("process", "pipe", "exit")
 """What never stands for a later one: a program that was run again is another program."""
 
@@ -52,17 +51,96 @@ class TapedValues:
         return self._by_number.get((lane, n))
 
 
-def with_contents(values: Iterable[Value]) -> Iterator[Value]:
-    """The values with the contents that a tape holds once for all of the same digest."""
-    from dataclasses import replace
-
+def with_contents(values: Iterable[tuple[int, Value]]) -> Iterator[tuple[int, Value]]:
+    """Numbered values, with the contents that a tape holds once for all of the same digest."""
     contents: dict[str, bytes] = {}
-    for value in values:
+    for index, value in values:
         if value.content is not None and value.digest is not None:
             contents[value.digest] = value.content
         elif value.digest is not None and (value.length or 0) <= LIMIT and value.digest in contents:
             value = replace(value, content=contents[value.digest])
-        yield value
+        yield index, value
+
+
+@dataclass(slots=True)
+class Program:
+    """A program that the agent ran. `pieces` by stream, `live`: a replay has to run it although it could be served."""
+
+    process: Value
+    exit: Value | None = None
+    pieces: dict[str, list[Value]] = field(default_factory=dict[str, list[Value]])
+    live: bool = False
+
+    def output(self, stream: str) -> tuple[bytes, bool] | None:
+        """What was read of `stdout` or `stderr`, and whether to its end; None where not all is on the tape."""
+        return joined(self.pieces.get(stream, []))
+
+
+def joined(pieces: Iterable[Value]) -> tuple[bytes, bool] | None:
+    """The content of pieces in order, and whether the last is the end."""
+    out: list[bytes] = []
+    ended = False
+    for piece in pieces:
+        if piece.content is None:
+            return None
+        out.append(piece.content)
+        ended = not piece.content
+    return b"".join(out), ended
+
+
+def programs(values: Iterable[tuple[int, Value]], requests: Iterable[tuple[int, Request]]) -> list[Program]:
+    """The programs that a tape's values tell of, in order. Values and requests come with their record numbers.
+
+    `live` are those that asked something over the wire in their own lane, those that ran while a server of the run was
+    asked (it may have been them), and those whose output is not whole on the tape.
+    """
+    found: dict[tuple[str, int], Program] = {}
+    spans: dict[tuple[str, int], tuple[int, float]] = {}
+    for index, value in values:
+        of = value.data.get("of")
+        key = (value.lane, of if isinstance(of, int) else value.n)
+        if value.what == "process":
+            found[value.lane, value.n] = Program(value)
+            spans[value.lane, value.n] = (index, float("inf"))
+        elif value.what == "pipe" and key in found:
+            found[key].pieces.setdefault(value.name, []).append(value)
+        elif value.what == "exit" and key in found:
+            found[key].exit = value
+            spans[key] = (spans[key][0], index)
+    asked = list(requests)
+    for key, program in found.items():
+        lane = program.process.data.get("lane")
+        own = isinstance(lane, str) and any(_is_within(request.lane, lane) for _, request in asked)
+        begun, ended = spans[key]
+        serves = any(request.inside and begun < at < ended for at, request in asked)
+        program.live = own or serves or program.output("stdout") is None or program.output("stderr") is None
+    return list(found.values())
+
+
+def _is_within(lane: str | None, parent: str) -> bool:
+    return lane is not None and (lane == parent or lane.startswith(parent + "/"))
+
+
+def stream_differences(taped: list[Value], now: list[Value]) -> tuple[Difference, ...]:
+    """How what came through a pipe differs. Where somebody stopped reading, as much as both have is compared."""
+    was, is_ = joined(taped), joined(now)
+    if was is None or is_ is None:
+        sizes = [sum(piece.length or 0 for piece in pieces) for pieces in (taped, now)]
+        ended = [bool(pieces) and pieces[-1].length == 0 for pieces in (taped, now)]
+        if all(ended) and sizes[0] != sizes[1]:
+            return (Difference("length", str(sizes[0]), str(sizes[1])),)
+        return ()
+    (old, old_ended), (new, new_ended) = was, is_
+    if not (old_ended and new_ended):
+        size = min(len(old), len(new))
+        old, new = old[:size], new[:size]
+    if old == new:
+        return ()
+    return tuple(_line_differences(_with(taped, old), _with(now, new)))
+
+
+def _with(pieces: list[Value], content: bytes) -> Value:
+    return replace(pieces[0], content=content)
 
 
 def describe(value: Value) -> str:
@@ -83,8 +161,9 @@ def differences(taped: Value, now: Value) -> tuple[Difference, ...]:
         case "scan":
             return tuple(_content_differences(_without_state(taped), _without_state(now)))
         case "exit":
-            return tuple(_fact_differences(taped.data, now.data, ("returncode",)))
-        case "pid" | "process":
+            names = [name for name in ("returncode", "stdin") if name in taped.data or name in now.data]
+            return tuple(_fact_differences(taped.data, now.data, names))
+        case "pid" | "process" | "pipe":
             return ()
         case _:
             return tuple(_content_differences(taped, now))
@@ -121,8 +200,6 @@ def _lines(value: Value) -> list[str]:
 
 
 def _without_state(value: Value) -> Value:
-    from dataclasses import replace
-
     if value.content is None:
         return value
     try:

@@ -10,8 +10,9 @@ import builtins
 import io
 import os
 import stat as modes
+import sys
 
-from . import values
+from . import pipes, values
 from .likeness import stand_for
 from .values import SERVES, agents_path, emit, error_name, error_of, name_of, read_file
 
@@ -38,7 +39,11 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
     def open(_: object, /, *args: Any, **kwargs: Any) -> Any:
         file = args[0] if args else kwargs.get("file")
         mode = args[1] if len(args) > 1 else kwargs.get("mode", "r")
-        if isinstance(file, int) or not isinstance(mode, str):
+        if isinstance(file, int):
+            if sys._getframe(1).f_globals.get("__name__") == "subprocess" and "b" in mode:
+                return pipes.tapped(original(file, mode, 0), args[2] if len(args) > 2 else kwargs.get("buffering", -1))
+            return original(*args, **kwargs)
+        if not isinstance(mode, str):
             return original(*args, **kwargs)
         writes = "+" in mode or "r" not in mode
         if values.MODE == "virtual":

@@ -100,3 +100,16 @@ def not_on_tape(what: str, name: str, **fields: Any) -> None:
 def note(text: str) -> None:
     """Tell what else is to be known of a served read."""
     channel.emit("note", what="io", text=text, data=None)
+
+
+def take_program(name: str, lane: str) -> dict[str, Any] | None:
+    """The next program of this lane with this command line; where a secret in that is redacted, the next like it."""
+    left = [
+        value for value in load() if value["what"] == "process" and value["lane"] == lane and not value.get("taken")
+    ]
+    first = name.partition(" ")[0]
+    alike = [value for value in left if "tpx" in value["name"] and value["name"].partition(" ")[0] == first]
+    for value in [value for value in left if value["name"] == name] + alike:
+        value["taken"] = True
+        return value
+    return None
