@@ -163,7 +163,7 @@ def differences(taped: Value, now: Value) -> tuple[Difference, ...]:
         case "exit":
             names = [name for name in ("returncode", "stdin") if name in taped.data or name in now.data]
             return tuple(_fact_differences(taped.data, now.data, names))
-        case "pid" | "process" | "pipe":
+        case "pid" | "process" | "pipe" | "change":
             return ()
         case _:
             return tuple(_content_differences(taped, now))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 
 _PARTS = ("files", "listings", "pids", "subprocesses", "stdin", "overlay")
+# These keep the real calls for themselves, and so have to come before any is replaced.
+_FIRST = ("values", "tapedvalues", "pipes", *_PARTS)
 
 
 def install() -> None:
     """Hook the agent's reads."""
+    for name in _FIRST:
+        __import__(f"{__package__}.{name}")
     for name in _PARTS:
-        module = f"{__package__}.{name}"
-        __import__(module)
-        sys.modules[module].install()
+        sys.modules[f"{__package__}.{name}"].install()

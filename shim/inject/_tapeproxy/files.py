@@ -12,7 +12,7 @@ import os
 import stat as modes
 import sys
 
-from . import pipes, values
+from . import pipes, settings, values
 from .likeness import stand_for
 from .values import SERVES, agents_path, emit, error_name, error_of, name_of, read_file
 
@@ -43,18 +43,24 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
             if sys._getframe(1).f_globals.get("__name__") == "subprocess" and "b" in mode:
                 return pipes.tapped(original(file, mode, 0), args[2] if len(args) > 2 else kwargs.get("buffering", -1))
             return original(*args, **kwargs)
-        if not isinstance(mode, str):
-            return original(*args, **kwargs)
+        if not isinstance(mode, str) or kwargs.get("opener") is not None or len(args) > 7:
+            return original(*args, **kwargs)  # an opener opens by os.open, and that is ours too
         writes = "+" in mode or "r" not in mode
+        reads = "r" in mode or ("a" in mode and "+" in mode)
         if values.MODE == "virtual":
             from . import overlay
 
-            path = overlay.place(file, writes, fresh="w" in mode, exclusive="x" in mode)
+            path = overlay.place(file, writes, reads, fresh="w" in mode, exclusive="x" in mode)
             if path is not None:
-                return _named(original, args, kwargs, lambda _path, flags: _open(path, flags, 0o666))
-        path = agents_path(file) if "r" in mode or ("a" in mode and "+" in mode) else None
+                place = path
+                return _named(original, args, kwargs, lambda _path, flags: _open(place, flags, 0o666))
+        path = agents_path(file) if reads else None
         if path is None:
+            if writes and settings.RECORD:
+                return _told_change(file, None, lambda: original(*args, **kwargs))
             return original(*args, **kwargs)
+        if writes and settings.RECORD:
+            _told_change(file, None, lambda: None)
 
         def serve(fd: int) -> Any:
             return _named(original, args, kwargs, lambda _path, _flags: fd)
@@ -66,8 +72,6 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _named(original: Any, args: Any, kwargs: Any, opener: Callable[[Any, int], int]) -> Any:
     """Open as asked, with another descriptor under the same name."""
-    if len(args) > 7:
-        args = args[:7]
     return original(*args, **{**kwargs, "opener": opener})
 
 
@@ -77,22 +81,32 @@ def _opening_descriptor(original: Callable[..., int]) -> Callable[..., int]:
 
     def open(_: object, /, path: Any, flags: Any, mode: Any = 0o777, *, dir_fd: Any = None) -> int:
         writes = bool(flags & access or flags & (os.O_CREAT | os.O_TRUNC))
+        reads = flags & access != os.O_WRONLY and not flags & anew
         if values.MODE == "virtual":
             from . import overlay
 
             fresh, exclusive = bool(flags & os.O_TRUNC), bool(flags & os.O_EXCL)
-            creates = bool(flags & os.O_CREAT)
-            elsewhere = overlay.place(path, writes, fresh=fresh, exclusive=exclusive, creates=creates, dir_fd=dir_fd)
+            elsewhere = overlay.place(path, writes, reads, fresh=fresh, exclusive=exclusive, dir_fd=dir_fd)
             if elsewhere is not None:
-                return original(elsewhere, flags & ~os.O_EXCL, mode)
-        reads = flags & access != os.O_WRONLY and not flags & anew
+                return original(elsewhere, flags, mode)
         whole = agents_path(path, dir_fd) if reads else None
         if whole is None:
+            if writes and settings.RECORD:
+                return int(_told_change(path, dir_fd, lambda: original(path, flags, mode, dir_fd=dir_fd)))
             return original(path, flags, mode, dir_fd=dir_fd)
+        if writes and settings.RECORD:
+            _told_change(path, dir_fd, lambda: None)
         fd: int = _read(path, whole, lambda: original(path, flags, mode), lambda fd: fd, lambda fd: fd, writes)
         return fd
 
     return open
+
+
+def _told_change(path: Any, dir_fd: Any, change: Callable[[], Any]) -> Any:
+    """Open a file to write in it, and tell how that went."""
+    from . import overlay
+
+    return overlay.telling_open(path, dir_fd, change)
 
 
 def _read(

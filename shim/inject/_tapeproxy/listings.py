@@ -9,7 +9,7 @@ import sys
 
 from . import values
 from .likeness import stand_for
-from .values import LIMIT, SERVES, agents_path, emit, error_name, error_of, name_of
+from .values import LIMIT, SERVES, absolute, agents_path, emit, error_name, error_of, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _ASKED = {
     "getsize": "size",
     "getmtime": "mtime",
 }
+_lstat_really = os.lstat
 _PATHS = ("genericpath", "posixpath", "pathlib", "glob", "shutil")
 
 
@@ -51,45 +52,70 @@ def _listdir(original: Callable[..., Any]) -> Callable[..., Any]:
     def listdir(_: object, /, path: Any = None) -> Any:
         whole = agents_path("." if path is None else path)
         if whole is None:
-            return original(path)
+            return _listed(original, path)
         name, told = name_of(whole), {}  # type: str, dict[str, Any]
         if SERVES:
             taped, told = _taped("listing", name, path)
             if taped is not None:
                 return [os.fsencode(item) for item in taped] if isinstance(path, bytes) else taped
-        names = _telling("listing", name, told, lambda: original(path))
-        overlay = _virtual()
-        if overlay is not None:
-            names = overlay.merged(whole, names)
+        names = _telling("listing", name, told, lambda: _listed(original, path))
         _tell("listing", name, told, lambda: _packed([os.fsdecode(item) for item in names]))
         return names
 
     return listdir
 
 
+def _listed(original: Callable[..., Any], path: Any) -> Any:
+    """What is in a folder now, the changes of a virtual replay included."""
+    overlay, whole = _virtual(), absolute("." if path is None else path)
+    if overlay is None or whole is None:
+        return original(path)
+    names = overlay.listed(whole, path, lambda: original(path))
+    return [os.fsencode(name) for name in names] if isinstance(path, bytes) else names
+
+
 def _scandir(original: Callable[..., Any]) -> Callable[..., Any]:
     def scandir(_: object, /, path: Any = None) -> Any:
         whole = agents_path("." if path is None else path)
         if whole is None:
-            return original(path)
+            return original(path) if _virtual() is None else Scan(_entries(original, path))
         name, told = name_of(whole), {}  # type: str, dict[str, Any]
         if SERVES:
             taped, told = _taped("scan", name, path)
             if taped is not None:
+                for item in taped:
+                    _scanned[os.path.join(whole, item[0])] = item[1:]
                 return Scan([Entry(path, *item) for item in taped])
-            overlay = _virtual()
-            if overlay is not None and overlay.touches(whole):
-                return Scan([Entry(path, *_facts_of(whole, item)) for item in overlay.merged(whole, os.listdir(path))])
-        entries = _telling("scan", name, told, lambda: _all_of(original(path)))
+        entries = _telling("scan", name, told, lambda: _entries(original, path))
         _tell("scan", name, told, lambda: _scan_content(entries))
         return Scan(entries)
 
     return scandir
 
 
-def _facts_of(folder: str, name: str) -> tuple[str, str]:
-    status = os.stat(os.path.join(folder, name), follow_symlinks=False)
-    return name, "d" if modes.S_ISDIR(status.st_mode) else "f" if modes.S_ISREG(status.st_mode) else "?"
+def _entries(original: Callable[..., Any], path: Any) -> list[Any]:
+    """The entries of a folder now, the changes of a virtual replay included."""
+    overlay, whole = _virtual(), absolute("." if path is None else path)
+    if overlay is None or whole is None:
+        return _all_of(original(path))
+    below: dict[str, Any] = {}
+
+    def names() -> list[str]:
+        below.update((os.fsdecode(entry.name), entry) for entry in _all_of(original(path)))
+        return list(below)
+
+    listed = overlay.listed(whole, path, names)
+    touched = {name for name in listed if name not in below or overlay.touches(os.path.join(whole, name))}
+    return [
+        Entry(path, *_facts_of(overlay.seen(os.path.join(whole, n), n), n)) if n in touched else below[n]
+        for n in listed
+    ]
+
+
+def _facts_of(place: str, name: str) -> list[Any]:
+    status = _lstat_really(place)
+    kind = "d" if modes.S_ISDIR(status.st_mode) else "f" if modes.S_ISREG(status.st_mode) else "l?"
+    return [name, kind, status.st_mode, status.st_size, status.st_mtime_ns]
 
 
 def _all_of(scan: Any) -> list[Any]:
@@ -207,8 +233,7 @@ class Entry:
 
     def stat(self, *, follow_symlinks: bool = True) -> Any:
         if len(self._facts) == 3 and not (follow_symlinks and self.is_symlink()):
-            mode, size, moment = self._facts
-            return status_of({"mode": mode, "size": size, "mtime": moment, "atime": moment, "ctime": moment})
+            return _status_of_entry(self._facts)
         return os.stat(self.path, follow_symlinks=follow_symlinks)
 
     def __fspath__(self) -> Any:
@@ -216,6 +241,15 @@ class Entry:
 
     def __repr__(self) -> str:
         return f"<DirEntry {self.name!r}>"
+
+
+# What served scans said of paths: shutil asks again, of what is no os.DirEntry.
+_scanned: dict[str, list[Any]] = {}
+
+
+def _status_of_entry(facts: Any) -> os.stat_result:
+    mode, size, moment = facts
+    return status_of({"mode": mode, "size": size, "mtime": moment, "atime": moment, "ctime": moment})
 
 
 def status_of(data: dict[str, Any]) -> os.stat_result:
@@ -232,8 +266,12 @@ def _stat(original: Callable[..., Any]) -> Callable[..., Any]:
     def stat(_: object, /, path: Any, *, dir_fd: Any = None, follow_symlinks: Any = True) -> Any:
         whole = agents_path(path, dir_fd)
         if whole is None:
+            there = _made(path, dir_fd)
+            if there is not None:
+                return original(there, follow_symlinks=follow_symlinks)
             return original(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
-        return _known(path, whole, not follow_symlinks, lambda p: original(p, follow_symlinks=follow_symlinks))
+        really = lambda p: original(p, dir_fd=dir_fd, follow_symlinks=follow_symlinks)  # noqa: E731
+        return _known(path, whole, not follow_symlinks, really)
 
     return stat
 
@@ -242,29 +280,49 @@ def _lstat(original: Callable[..., Any]) -> Callable[..., Any]:
     def lstat(_: object, /, path: Any, *, dir_fd: Any = None) -> Any:
         whole = agents_path(path, dir_fd)
         if whole is None:
-            return original(path, dir_fd=dir_fd)
-        return _known(path, whole, True, original)
+            there = _made(path, dir_fd)
+            return original(path, dir_fd=dir_fd) if there is None else original(there)
+        return _known(path, whole, True, lambda p: original(p, dir_fd=dir_fd))
 
     return lstat
 
 
+def _made(path: Any, dir_fd: Any) -> str | None:
+    """Where a virtual replay has what it has made under this path; None: as it would be. Raises FileNotFoundError."""
+    overlay = _virtual()
+    whole = None if overlay is None else absolute(path, dir_fd)
+    return overlay.seen(whole, path) if whole is not None and overlay.touches(whole) else None
+
+
 def _known(path: Any, whole: str, link: bool, really: Callable[[Any], Any]) -> Any:
     name, told = name_of(whole), {}  # type: str, dict[str, Any]
-    asked, given = _asked(), path
+    asked = _asked()
     if SERVES:
         from . import tapedvalues
 
         taped = tapedvalues.take("stat", name)
         overlay = _virtual()
         if overlay is not None and overlay.touches(whole):
-            return really(overlay.seen(whole, path))
+            return _newer(really(overlay.seen(whole, path)), taped)
         if taped is not None:
             if taped.get("error"):
                 raise error_of(taped["error"], path)
             return status_of(taped.get("data") or {})
+        kind, *facts = _scanned.get(whole, ["?"])
+        if len(facts) == 3 and (link or not kind.startswith("l")):
+            return _status_of_entry(facts)
         told = {"taped": None}
-    status = _telling("stat", name, told, lambda: really(given))
+    status = _telling("stat", name, told, lambda: really(path))
     _tell("stat", name, told, lambda: {"data": _data_of(status, asked, link)})
+    return status
+
+
+def _newer(status: Any, taped: dict[str, Any] | None) -> Any:
+    """What this run has made, with the times of the recording if it made the same."""
+    data = {} if taped is None else taped.get("data") or {}
+    same = data.get("mode", 0) >> 12 == status.st_mode >> 12
+    if same and (modes.S_ISDIR(status.st_mode) or data.get("size") == status.st_size):
+        return status_of(data)
     return status
 
 

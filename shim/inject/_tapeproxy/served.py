@@ -5,7 +5,7 @@ Run by itself, without the shim: `python -I -S served.py CONTENTS exit|wait OUT-
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]  # `signal` takes longer to load than all of this
 import _thread
 import os
 import sys

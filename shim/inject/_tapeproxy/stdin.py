@@ -42,7 +42,7 @@ def _serve() -> None:
 def _listening(old: Any) -> Any:
     """The same text stream over a raw one that tells; the old one lives on, as closing it would close descriptor 0."""
     buffered = pipes.tapped(old.buffer.raw, -1)
-    new = io.TextIOWrapper(buffered, encoding=old.encoding, errors=old.errors, line_buffering=old.line_buffering)
+    new: Any = io.TextIOWrapper(buffered, encoding=old.encoding, errors=old.errors, line_buffering=old.line_buffering)
     new.mode = "r"
     _kept.append(old)
     return new

@@ -59,6 +59,18 @@ def take(what: str, name: str, lane: str = "") -> dict[str, Any] | None:
     return waiting.popleft() if len(waiting) > 1 else waiting[0]
 
 
+def any_content(what: str, name: str) -> bytes | None:
+    """The content that the next read of this name would get, in whichever lane; None where the tape has none."""
+    load()
+    assert _index is not None
+    for key, waiting in list(_index.items()):
+        if key[1:] == (what, name) and waiting:
+            content = content_of(waiting[0])
+            if content is not None:
+                return content
+    return None
+
+
 def content_of(value: dict[str, Any]) -> bytes | None:
     """The content that the tape holds; None where there is only a digest."""
     at = value.get("at")

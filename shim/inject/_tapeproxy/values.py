@@ -32,7 +32,8 @@ _PIECE = 1 << 20
 _MOST_TOLD = 100_000
 
 _pread: Any = getattr(os, "pread", None)
-_fstat, _getcwd = os.fstat, os.getcwd
+_fstat, _getcwd, _readlink = os.fstat, os.getcwd, os.readlink
+_OVERLAY = os.path.join(os.environ["TAPEPROXY_IO_OVERLAY"], "files") if os.environ.get("TAPEPROXY_IO_OVERLAY") else ""
 _numbers: dict[str, int] = {}
 _told: set[str] = set()  # digests of contents that this process has written out
 _ends = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib", ".pth")
@@ -67,10 +68,13 @@ _alone_below = tuple(folder.rstrip(os.sep) + os.sep for folder in _alone)
 
 def absolute(path: Any, dir_fd: Any = None) -> str | None:
     """The absolute form of a path; None for a descriptor, or what is no path."""
-    if isinstance(path, int) or dir_fd is not None:
+    if isinstance(path, int):
         return None
     try:
-        return os.path.normpath(os.path.join(_getcwd(), os.fsdecode(path)))
+        folder = _getcwd() if dir_fd is None else _readlink(f"/proc/self/fd/{dir_fd}")
+        if _OVERLAY and folder.startswith(_OVERLAY):
+            folder = folder[len(_OVERLAY) :]
+        return os.path.normpath(os.path.join(folder, os.fsdecode(path)))
     except (TypeError, ValueError, OSError):
         return None
 
@@ -101,6 +105,8 @@ def is_agents(depth: int) -> bool:
         return False
     module = frame.f_globals.get("__name__") or ""
     head = module.partition(".")[0]
+    if head == "shutil" and frame.f_code.co_name.startswith(("_rmtree", "rmtree")):
+        return False  # what it looks at depends on what the system can do
     if head == "genericpath" or (head == "posixpath" and frame.f_code.co_name in _ASKING):
         # os.path.exists and its like: whose are they?
         return frame.f_back is None or is_agents(depth + 2)
