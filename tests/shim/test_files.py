@@ -1,12 +1,12 @@
 """What the agent reads from files and folders is told, the interpreter's own reads are not, and a tape serves it."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from shimruns import Line, Run, everywhere, run
+from shimruns import Run, everywhere, run
+from shimvalues import io, write_taped
 
 READS = """
 import glob, json, os, pathlib, mmap, decimal, zoneinfo
@@ -44,32 +44,8 @@ def folder(path: Path) -> Path:
     return path
 
 
-def io(mode: str, base: Path, values: Path | None = None) -> dict[str, str]:
-    return {"TAPEPROXY_IO": mode, "TAPEPROXY_IO_BASE": str(base)} | (
-        {"TAPEPROXY_IO_VALUES": str(values)} if values else {}
-    )
-
-
 def in_folder(code: str, base: Path) -> str:
     return f"import os; os.chdir({str(base)!r})\n{code}"
-
-
-def values_file(lines: list[Line], to: Path) -> Path:
-    """The files that a launcher makes of a recording."""
-    to.mkdir()
-    contents: dict[str, bytes] = {}
-    blob = b""
-    with (to / "index.jsonl").open("w") as index:
-        for line in lines:
-            content = line.pop("content", None)
-            if content is not None:
-                contents[line["digest"]] = content.encode()
-            if (data := contents.get(line.get("digest", ""))) is not None:
-                line |= {"at": len(blob), "size": len(data)}
-                blob += data
-            index.write(json.dumps(line) + "\n")
-    (to / "contents").write_bytes(blob)
-    return to
 
 
 def recorded(code: str, python: Path, sidecar: Path, base: Path) -> Run:
@@ -87,7 +63,7 @@ def test_reads_are_told_and_served_when_the_files_are_gone(python: Path, tmp_pat
     assert {line["name"] for line in lines if line["what"] == "file"} == {"a.txt", "code.py", "gone"}
     assert [line["n"] for line in lines] == list(range(len(lines)))
     assert all("<string>" in line["where"] for line in lines)
-    taped = values_file(lines, tmp_path / "values")
+    taped = write_taped(lines, tmp_path / "values")
     for path in (base / "a.txt", base / "code.py", *(base / "d").iterdir()):
         path.unlink()
     again = run(in_folder(READS, base), mode="replay", python=python, sidecar=sidecar, extra=io("tape", base, taped))
@@ -123,7 +99,7 @@ print(json.dumps([os.getpid(), os.getppid(), len(got), os.getpgid(os.getpid()) >
 """
     first = run(code, python=python, sidecar=sidecar, extra=io("record", tmp_path))
     assert first.json[2:] == [1, True]
-    taped = values_file(first.of("value"), tmp_path / "values")
+    taped = write_taped(first.lines, tmp_path / "values")
     again = run(code, mode="replay", python=python, sidecar=sidecar, extra=io("verify", tmp_path, taped))
     assert again.json == first.json
     assert again.of("hello")[0]["pid"] != first.json[0]
