@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tapeproxy.proxy.iovalues import ValueCheck, write_values
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.shimming import (
     IoMode,
@@ -26,6 +25,7 @@ from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.iovalues import ValueCheck
     from tapeproxy.proxy.tracing import TraceLines
 
 CLOCK_READS = "clock reads of the lane"
@@ -53,7 +53,7 @@ class Shims:
         self.trace = trace
         self._tape = tape
         self._io: IoMode = io or ("verify" if tape.head.io else "live")
-        self._values = ValueCheck(tape, redactor, replayer.drift) if self._io != "live" else None
+        self._values = None if self._io == "live" else _value_check(tape, redactor, replayer)
         self._replayer = replayer
         self._redactor = redactor
         self._folder = Path(tempfile.mkdtemp(prefix="tapeproxy-replay-"))
@@ -87,6 +87,8 @@ class Shims:
     def _io_settings(self) -> IoSettings | None:
         if self._io == "live":
             return None
+        from tapeproxy.proxy.iovalues import write_values
+
         values, overlay = self._folder / "values", self._folder / "overlay"
         write_values(self._tape, values)
         if self._io == "virtual":
@@ -154,3 +156,9 @@ def _past_end(line: Line, text: str) -> Drift:
             return Drift(f"lane {lane}", text, (found,), LaneTag(lane, -1, reads))
         case _:
             return Drift("lane ?", text)
+
+
+def _value_check(tape: Tape, redactor: Redactor, replayer: Replayer) -> "ValueCheck":
+    from tapeproxy.proxy.iovalues import ValueCheck  # a replay without --io starts without it
+
+    return ValueCheck(tape, redactor, replayer.drift)

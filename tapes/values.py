@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tapeproxy.tapes.explain import Difference, shorten
+from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.records import Request, Value
+from tapeproxy.tapes.requestlines import shorten
 from tapeproxy.tapes.tokens import WILDCARD, replace_tokens
 
 LIMIT = 256 * 1024
