@@ -70,7 +70,8 @@ class RecordSettings:
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """How a recording ended. `untaped`: what passed by, as (what, where) and how often; `failure`: why the tape is not
-    whole; `failed`: exchanges that did not end `complete`, as (host, how, error) and how often.
+    whole; `failed`: exchanges that did not end `complete`, as (host, how, error) and how often; `values`: what the
+    agent read past the wire, counted.
     """
 
     path: Path
@@ -81,6 +82,7 @@ class Recorded:
     outcome: Outcome | None = None
     failure: str | None = None
     failed: Mapping[tuple[str, str, str], int] = field(default_factory=dict[tuple[str, str, str], int])
+    values: int = 0
 
 
 class Recording:
@@ -123,7 +125,8 @@ class Recording:
         size = self.tape.path.stat().st_size if self.tape.path.exists() else 0
         untaped = dict(self._wire.untaped + self._followed.bypasses)
         self._followed.close()
-        return Recorded(self.tape.path, size, exchanges, duration, untaped, outcome, failure, failed)
+        values = self._followed.values
+        return Recorded(self.tape.path, size, exchanges, duration, untaped, outcome, failure, failed, values)
 
     async def discard(self) -> None:
         """End the wire and leave no tape behind: nothing was run."""
@@ -151,6 +154,7 @@ class FollowedTape:
 
     def __init__(self, redactor: Redactor) -> None:
         self.bypasses: Counter[tuple[str, str]] = Counter()
+        self.values = 0
         self._redactor = redactor
         self._sidecars: Sidecars | None = None
         self._epoch = 0
@@ -185,8 +189,9 @@ class FollowedTape:
                 self.bypasses["bypass", self._redactor.text(str(line.get("address")))] += 1
 
     def _record(self, line: Line) -> Record | None:
-        if line["k"] == "value":
-            return None if self._values is None else self._values.read(line, self.writer.now())
+        if line["k"] == "value" and self._values is not None:
+            self.values += 1
+            return self._values.read(line, self.writer.now())
         return to_record(line, self.writer.now(), self._epoch, self._redactor)
 
     def close(self) -> None:

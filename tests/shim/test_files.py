@@ -131,3 +131,53 @@ def test_what_counts_as_a_read_of_the_agent(code: str, names: list[str], tmp_pat
     done = recorded(code, Path(sys.executable), sidecar, base)
     assert done.returncode == 0, done.stderr
     assert [line["name"] for line in done.of("value") if line["what"] == "file"] == names
+
+
+def test_our_own_folder_is_in_no_listing(sidecar: Path) -> None:
+    code = "print(os.listdir('.'), [e.name for e in os.scandir('.')])"
+    done = recorded(code, Path(sys.executable), sidecar, sidecar.parent)
+    assert done.stdout.split() == ["[]", "[]"]
+    assert [line["length"] for line in done.of("value")] == [2, 2]
+
+
+READ_INPUT = "import sys, os; print([input(), sys.stdin.readline(), os.read(0, 3).decode(), sys.stdin.read()])"
+
+
+@everywhere
+def test_standard_input_is_told_and_served(python: Path, tmp_path: Path, sidecar: Path) -> None:
+    (tmp_path / "typed").write_text("one\ntwo\nthree\n")
+    code = f"import os; os.dup2(os.open({str(tmp_path / 'typed')!r}, 0), 0)\n{READ_INPUT}"
+    first = run(code, python=python, sidecar=sidecar, extra=io("record", tmp_path))
+    assert first.stdout == "['one', 'two\\n', '', 'three\\n']\n"
+    taped = write_taped(first.lines, tmp_path / "values")
+    again = run(READ_INPUT, mode="replay", python=python, sidecar=sidecar, extra=io("tape", tmp_path, taped))
+    assert again.stdout == first.stdout, again.stderr
+
+
+IN_TMPDIR = """
+import os, subprocess, tempfile
+place = os.environ["TMPDIR"]
+print(os.listdir(place), os.path.exists(place + "/made"))
+open(place + "/own", "w").write("own"); subprocess.run(["sh", "-c", "echo $$ > $TMPDIR/made"])
+print(os.path.exists(place + "/made"), open(place + "/made").read(), open(place + "/own").read())
+os.remove(place + "/own"); print(os.path.exists(place + "/own"))
+"""
+
+
+def test_what_the_run_made_in_its_tmpdir_is_read_there_and_what_a_program_made_on_the_tape(
+    tmp_path: Path, sidecar: Path
+) -> None:
+    tmp = tmp_path / "tmp"
+    tmp.mkdir()
+    place = {"TMPDIR": str(tmp)}
+    first = run(IN_TMPDIR, python=sys.executable, sidecar=sidecar, extra=io("record", tmp_path) | place)
+    taped = write_taped(first.lines, tmp_path / "values")
+    for mode in ("tape", "verify"):
+        (tmp / "made").unlink()
+        extra = io(mode, tmp_path, taped) | place
+        done = run(IN_TMPDIR, mode="replay", python=sys.executable, sidecar=sidecar, extra=extra)
+        if mode == "tape":
+            assert done.stdout == first.stdout, done.stderr
+            assert not (tmp / "made").exists()
+            (tmp / "made").touch()
+        assert [line for line in done.of("value") if line["what"] in ("file", "stat", "listing")] == []

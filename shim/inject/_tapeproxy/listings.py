@@ -7,7 +7,7 @@ import os
 import stat as modes
 import sys
 
-from . import values
+from . import settings, values
 from .likeness import stand_for
 from .values import LIMIT, SERVES, absolute, agents_path, emit, error_name, error_of, name_of
 
@@ -25,6 +25,8 @@ _ASKED = {
     "getsize": "size",
     "getmtime": "mtime",
 }
+# The folder of the sidecar files, which lies beside the tape while that is recorded, is nobody's business.
+_OURS = os.path.split(os.path.abspath(settings.SIDECAR)) if settings.SIDECAR else (None, "")
 _lstat_really = os.lstat
 _PATHS = ("genericpath", "posixpath", "pathlib", "glob", "shutil")
 
@@ -55,6 +57,8 @@ def _listdir(original: Callable[..., Any]) -> Callable[..., Any]:
             return _listed(original, path)
         name, told = name_of(whole), {}  # type: str, dict[str, Any]
         if SERVES:
+            if _is_own("listing", name, whole):
+                return original(path)
             taped, told = _taped("listing", name, path)
             if taped is not None:
                 return [os.fsencode(item) for item in taped] if isinstance(path, bytes) else taped
@@ -68,6 +72,8 @@ def _listdir(original: Callable[..., Any]) -> Callable[..., Any]:
 def _listed(original: Callable[..., Any], path: Any) -> Any:
     """What is in a folder now, the changes of a virtual replay included."""
     overlay, whole = _virtual(), absolute("." if path is None else path)
+    if whole == _OURS[0]:
+        return [name for name in original(path) if os.fsdecode(name) != _OURS[1]]
     if overlay is None or whole is None:
         return original(path)
     names = overlay.listed(whole, path, lambda: original(path))
@@ -81,6 +87,8 @@ def _scandir(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(path) if _virtual() is None else Scan(_entries(original, path))
         name, told = name_of(whole), {}  # type: str, dict[str, Any]
         if SERVES:
+            if _is_own("scan", name, whole):
+                return original(path)
             taped, told = _taped("scan", name, path)
             if taped is not None:
                 for item in taped:
@@ -96,6 +104,8 @@ def _scandir(original: Callable[..., Any]) -> Callable[..., Any]:
 def _entries(original: Callable[..., Any], path: Any) -> list[Any]:
     """The entries of a folder now, the changes of a virtual replay included."""
     overlay, whole = _virtual(), absolute("." if path is None else path)
+    if whole == _OURS[0]:
+        return [entry for entry in _all_of(original(path)) if os.fsdecode(entry.name) != _OURS[1]]
     if overlay is None or whole is None:
         return _all_of(original(path))
     below: dict[str, Any] = {}
@@ -134,6 +144,12 @@ def _taped(what: str, name: str, path: Any) -> tuple[Any, dict[str, Any]]:
         raise error_of(taped["error"], path)
     content = tapedvalues.content_of(taped)
     return (None if content is None else json.loads(content)), {"taped": taped["n"]}
+
+
+def _is_own(what: str, name: str, whole: str) -> bool:
+    from . import tapedvalues
+
+    return tapedvalues.is_own(what, name, whole)
 
 
 def _telling(what: str, name: str, told: dict[str, Any], read: Callable[[], Any]) -> Any:
@@ -300,6 +316,8 @@ def _known(path: Any, whole: str, link: bool, really: Callable[[Any], Any]) -> A
     if SERVES:
         from . import tapedvalues
 
+        if tapedvalues.is_own("stat", name, whole):
+            return really(path)
         taped = tapedvalues.take("stat", name)
         overlay = _virtual()
         if overlay is not None and overlay.touches(whole):

@@ -92,7 +92,8 @@ def _one_path(name: str, original: Callable[..., Any], change: Callable[..., Any
             if sys._getframe(1).f_code.co_name.startswith("_rmtree"):  # which is told of as a whole
                 return original(path, *args, **kwargs)
             return _telling(name, whole, lambda: original(path, *args, **kwargs))
-        change(whole, path, _outcome(whole, path), *args)
+        named = {option: kwargs[option] for option in ("mode", "length") if option in kwargs}
+        change(whole, path, _outcome(whole, path), *args, **named)
         return None
 
     return call
@@ -225,7 +226,7 @@ def _truncating(whole: str, given: Any, known: bool, length: int) -> None:
     _truncate(_raised(whole, given, known), length)
 
 
-def _touching(whole: str, given: Any, known: bool, *_: Any) -> None:
+def _touching(whole: str, given: Any, known: bool, *_: Any, **__: Any) -> None:
     """Modes, owners and times are swallowed: the tape says what the agent sees of them."""
     if not _is_here(whole) and not _was_below(whole, known):
         raise error_of("ENOENT", given)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _OURS = os.path.dirname(__file__) + os.sep
+# These look the process up by its number.
+_LOOK_UP = ("psutil", "loky", "joblib", "billiard", "celery", "gunicorn", "uvicorn", "ray", "torch", "setproctitle")
 _TELLS = ("logging",)  # of the standard library's, those who show the number to the agent's readers
 
 _getpid = os.getpid
@@ -57,9 +59,12 @@ def _is_agents(frame: Any) -> bool:
     file = frame.f_code.co_filename
     if file.startswith(_OURS):
         return False
+    head = (frame.f_globals.get("__name__") or "").partition(".")[0]
+    if head in _LOOK_UP:
+        return False
     if any(part in file for part in _INSTALLED) or not file.startswith((_STDLIB, "<frozen ")):
         return True
-    return (frame.f_globals.get("__name__") or "").partition(".")[0] in _TELLS
+    return head in _TELLS
 
 
 def _told(name: str, real: int) -> int:

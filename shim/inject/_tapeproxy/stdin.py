@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def install() -> None:
     """Listen to descriptor 0, or give it another content."""
     if SERVES:
-        _serve()
+        if lanes.root().kind in ("", "x"):  # what a program of the run reads, its parent in the run sends it again
+            _serve()
     elif sys.stdin is not None:
         pipes.taps[0] = pipes.Stream("stdin", lanes.root().id)
         sys.stdin = sys.__stdin__ = _listening(sys.stdin)  # type: ignore[misc]  # final only in its stub

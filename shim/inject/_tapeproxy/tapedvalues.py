@@ -9,16 +9,15 @@ import os
 from _thread import allocate_lock
 from collections import deque
 
-from . import channel
 from .lanes import LANE, current
-from .values import TAPED, emit
+from .values import TAPED, in_tmpdir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _pread: Any = getattr(os, "pread", None)
-_open, _write, _lseek = os.open, os.write, os.lseek
+_open, _write, _lseek, _lstat = os.open, os.write, os.lseek, os.lstat
 _lock = allocate_lock()
 _index: dict[tuple[str, str, str], deque[dict[str, Any]]] | None = None
 _all: list[dict[str, Any]] = []
@@ -56,7 +55,28 @@ def take(what: str, name: str, lane: str = "") -> dict[str, Any] | None:
         waiting = next((found for key, found in _index.items() if key[1:] == (what, name) and key[0][0] == "?"), None)
     if not waiting:
         return None
-    return waiting.popleft() if len(waiting) > 1 else waiting[0]
+    value = waiting.popleft() if len(waiting) > 1 else waiting[0]
+    value["given"] = True
+    return value
+
+
+def is_own(what: str, name: str, whole: str) -> bool:
+    """Whether a path is read as it is now, in step with the tape: it is in TMPDIR, and the run has made it.
+
+    What is not there may have been made by a program that is served, and then the tape has it.
+    """
+    if not in_tmpdir(whole):
+        return False
+    load()
+    assert _index is not None
+    waiting = _index.get(((LANE.get(None) or current()).id, what, name))
+    if waiting and not waiting[0].get("given") and not waiting[0].get("error"):
+        try:
+            _lstat(whole)
+        except OSError:
+            return False
+    take(what, name)
+    return True
 
 
 def any_content(what: str, name: str) -> bytes | None:
@@ -102,16 +122,6 @@ def _unnamed(name: str) -> int:
     fd = _open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     os.unlink(path)
     return fd
-
-
-def not_on_tape(what: str, name: str, **fields: Any) -> None:
-    """Tell that a read is answered by the world, because the tape does not know it."""
-    emit(what, name, taped=None, **fields)
-
-
-def note(text: str) -> None:
-    """Tell what else is to be known of a served read."""
-    channel.emit("note", what="io", text=text, data=None)
 
 
 def take_program(name: str, lane: str) -> dict[str, Any] | None:

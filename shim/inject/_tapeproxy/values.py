@@ -34,6 +34,7 @@ _MOST_TOLD = 100_000
 _pread: Any = getattr(os, "pread", None)
 _fstat, _getcwd, _readlink = os.fstat, os.getcwd, os.readlink
 _OVERLAY = os.path.join(os.environ["TAPEPROXY_IO_OVERLAY"], "files") if os.environ.get("TAPEPROXY_IO_OVERLAY") else ""
+_TMPDIR = os.path.join(os.path.abspath(os.environ["TMPDIR"]), "") if os.environ.get("TMPDIR") else ""
 _numbers: dict[str, int] = {}
 _told: set[str] = set()  # digests of contents that this process has written out
 _ends = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib", ".pth")
@@ -116,7 +117,14 @@ def is_agents(depth: int) -> bool:
 def agents_path(path: Any, dir_fd: Any = None, depth: int = 1) -> str | None:
     """The absolute path if this read is to be taped, else None. `depth`: frames up to the one that called the hook."""
     whole = absolute(path, dir_fd)
-    return whole if counts(whole) and is_agents(depth + 1) else None
+    if whole is None or not counts(whole) or not is_agents(depth + 1):
+        return None
+    return None if MODE == "verify" and in_tmpdir(whole) else whole
+
+
+def in_tmpdir(whole: str) -> bool:
+    """Whether a path is in the run's TMPDIR: what is there, the run itself has put there, in a replay too."""
+    return bool(_TMPDIR) and os.path.join(whole, "").startswith(_TMPDIR)
 
 
 def digest(data: Any) -> str:
