@@ -87,7 +87,7 @@ def redacted(text: str, cli: Cli) -> str:
 
 def test_a_virtual_replay_leaves_the_disk_alone(cli: Cli, work: Path) -> None:
     first = redacted(recorded(cli), cli)
-    for prepare in (lambda: None, lambda: clear(work), lambda: furnish(work)):
+    for prepare in (lambda: None, lambda: clear(work)):
         prepare()
         before = disk(work)
         done = cli.run("replay", "--io", "virtual", "a.jsonl.gz")

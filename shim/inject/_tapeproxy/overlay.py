@@ -56,10 +56,10 @@ def install() -> None:
 
 def _replace_changes() -> None:
     changes: dict[str, Callable[..., Any]] = {
-        **dict.fromkeys(("remove", "unlink"), _removing),
+        **dict.fromkeys(("remove", "unlink"), _remover(_remove)),
         **dict.fromkeys(("chmod", "chown", "lchown", "utime"), _touching),
         **dict.fromkeys(("rename", "replace"), _moving),
-        "rmdir": _removing_folder,
+        "rmdir": _remover(_rmdir),
         "mkdir": _making,
         "mkfifo": _making_pipe,
         "truncate": _truncating,
@@ -190,20 +190,15 @@ def _outcome(whole: str, given: Any) -> bool:
     return taped is not None
 
 
-def _removing(whole: str, given: Any, known: bool) -> None:
-    if _is_here(whole):
-        _remove(_here(whole))
-    elif not _was_below(whole, known):
-        raise error_of("ENOENT", given)
-    _mark("gone", whole)
+def _remover(remove: Callable[[str], None]) -> Callable[..., None]:
+    def removing(whole: str, given: Any, known: bool) -> None:
+        if _is_here(whole):
+            remove(_here(whole))
+        elif not _was_below(whole, known):
+            raise error_of("ENOENT", given)
+        _mark("gone", whole)
 
-
-def _removing_folder(whole: str, given: Any, known: bool) -> None:
-    if _is_here(whole):
-        _rmdir(_here(whole))
-    elif not _was_below(whole, known):
-        raise error_of("ENOENT", given)
-    _mark("gone", whole)
+    return removing
 
 
 def _making(whole: str, given: Any, known: bool, mode: int = 0o777) -> None:
