@@ -42,7 +42,10 @@ def _writing(original: Callable[..., int]) -> Callable[..., int]:
         written = original(fd, data)
         hear = taps.get(fd)
         if hear is not None:
-            hear(memoryview(data).cast("B")[:written])
+            try:
+                hear(memoryview(data).cast("B")[:written])
+            except (TypeError, ValueError):  # a buffer of another shape; it is written all the same
+                pass
         return written
 
     return write
