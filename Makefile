@@ -1,6 +1,7 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Both make .venv first, once.
 VENV := .venv
 PY := $(VENV)/bin/python
+SOAK := .venv-soak
 PYTEST_ARGS ?=
 # Two workers: most of the suite waits for processes. `make test JOBS=0` runs in one.
 JOBS ?= 2
@@ -31,8 +32,15 @@ types: install ## mypy --strict and pyright
 
 check: lint types test ## what CI runs
 
-soak: install ## the long runs that the suite leaves out
-	$(PY) -m pytest -q -m soak $(PYTEST_ARGS)
+# The agents of the long runs have an environment of their own, with nothing of ours in it.
+$(SOAK)/.ready: requirements-soak.lock | $(VENV)/.ready
+	rm -rf $(SOAK)
+	$(PY) -m venv $(SOAK)
+	$(SOAK)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements-soak.lock
+	touch $@
+
+soak: install $(SOAK)/.ready ## the long runs that the suite leaves out; makes .venv-soak first, once
+	$(PY) -m pytest -q -m soak -n $(JOBS) $(PYTEST_ARGS)
 
 bench: install ## measure against peers, side by side; writes docs/BENCHMARKS.md
 	$(PY) -m bench
@@ -40,6 +48,8 @@ bench: install ## measure against peers, side by side; writes docs/BENCHMARKS.md
 lock: ## pin every dependency with its hashes (needs uv)
 	uv pip compile --universal --python-version 3.12 --generate-hashes -q \
 	    --custom-compile-command 'make lock' --extra record --group dev pyproject.toml -o requirements.lock
+	uv pip compile --universal --python-version 3.12 --generate-hashes -q \
+	    --custom-compile-command 'make lock' --group soak -o requirements-soak.lock
 
 clean: ## remove what install made
-	rm -rf $(VENV) .bootstrap
+	rm -rf $(VENV) $(SOAK) .bootstrap
