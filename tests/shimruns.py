@@ -24,7 +24,9 @@ ORIGIN = 10**18
 """What the launcher would have put there at start, in ns since the epoch."""
 
 everywhere = pytest.mark.parametrize("python", VERSIONS, indirect=True)
-"""Runs a test on each interpreter; needs the fixture `python` of tests/shim/conftest.py."""
+"""Runs a test on the oldest, the newest and one interpreter in between, another one from test to test; all are in the
+soak. Needs tests/shim/conftest.py, which has the fixture `python` too."""
+BETWEEN = VERSIONS[1:-2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +150,16 @@ print(json.dumps(results))
 def with_packages(*names: str) -> str:
     """An interpreter that has these packages: this one, or the one in TAPEPROXY_TEST_PYTHON. Skips without."""
     for path in filter(None, (sys.executable, os.environ.get("TAPEPROXY_TEST_PYTHON"))):
-        done = subprocess.run([path, "-c", f"import {', '.join(names)}"], capture_output=True, timeout=60)
-        if done.returncode == 0:
+        if _has(path, names):
             return path
     pytest.skip(f"no interpreter with {', '.join(names)} here (TAPEPROXY_TEST_PYTHON may name one)")
+
+
+@cache
+def _has(path: str, names: tuple[str, ...]) -> bool:
+    """Looked for and not imported: some take seconds."""
+    code = f"import sys; from importlib.util import find_spec; sys.exit(not all(map(find_spec, {names!r})))"
+    return subprocess.run([path, "-c", code], capture_output=True, timeout=60).returncode == 0
 
 
 def write_reads(path: Path, lines: Iterable[Line]) -> Path:

@@ -41,7 +41,7 @@ async def tasks() -> None:
         await asyncio.gather(task("x", client), task("y", client))
 
 
-print(datetime.datetime.now(), hash("text"), {"a", "b", "c"}, os.environ["TMPDIR"], tempfile.mktemp())
+print(datetime.datetime.now(), hash("text"), {"a", "b", "c"}, os.environ.get("TMPDIR"), tempfile.mktemp())
 threads = [threading.Thread(target=thread, args=(who,)) for who in "AB"]
 for one in threads:
     one.start()
