@@ -126,7 +126,9 @@ class Shims:
                 where = text(str(line.get("where", "")))
                 what = f"the agent tried to reach {text(str(address))} past the proxy, and was refused"
                 self._replayer.violate(Violation("egress", f"{line.get('what', 'connect')} at {where}", what))
-            case {"k": "note", "what": what} if what == _PAST_END and not self._replayer.injected:
+            case {"k": "note", "what": what, "data": {"grade": "violation"}} if (
+                what == _PAST_END and not self._replayer.injected
+            ):
                 self._replayer.drift(_past_end(line, text(str(line.get("text", what)))))
             case {"k": "note", "what": what}:
                 self.notes.append(text(f"{what}: {line.get('text', '')}"))

@@ -71,7 +71,7 @@ def taped(path: Path) -> list[Wire]:
 
 
 def replay(cli: Cli, tape: str) -> Seen:
-    """Replay a tape and listen on the wire. Fails when anything at all is amiss: a violation, drift or note."""
+    """Replay a tape and listen on the wire. Fails when it violates, drifts, or leaves something unasked."""
     out = cli.cwd / "heard.jsonl"
     out.unlink(missing_ok=True)
     done = subprocess.run(

@@ -36,6 +36,9 @@ def listen(session: Replaying) -> None:
 
 if __name__ == "__main__":
     settings = ReplaySettings(tape=Path(sys.argv[1]), environment=dict(os.environ), guard=establish("auto"))
-    result = asyncio.run(replay(settings, lambda found: print(found.to_text(), file=sys.stderr), listen))
-    print(f"{result.served} of {result.exchanges} exchanges served", *result.notes, file=sys.stderr)
-    sys.exit(result.exit_code or (1 if result.unused else 0))
+    found: list[str] = []
+    result = asyncio.run(replay(settings, lambda one: found.append(one.to_text()), listen))
+    for line in (*found, *result.notes):
+        print(line, file=sys.stderr)
+    print(f"{result.served} of {result.exchanges} exchanges served", file=sys.stderr)
+    sys.exit(result.exit_code or (1 if result.unused or found else 0))

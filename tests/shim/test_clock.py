@@ -266,6 +266,32 @@ def test_a_lane_that_is_not_on_the_tape(python: Path, sidecar: Path) -> None:
     assert [note["data"]["taped"] for note in replayed.of("note")] == [0]
 
 
+CUT_OFF = """
+import asyncio, json, sys, time
+values = []
+async def background():
+    for _ in range(int(sys.argv[1])): await asyncio.sleep(0)
+    values.append(time.time())
+    await asyncio.sleep(60)
+async def main():
+    task = asyncio.create_task(background())
+    for _ in range(3): await asyncio.sleep(0)
+asyncio.run(main())
+print(json.dumps(values))
+"""
+
+
+@ends
+def test_a_task_that_the_end_cut_off_may_get_further(python: Path, sidecar: Path) -> None:
+    recorded = run(CUT_OFF, "9", python=python, sidecar=sidecar)
+    assert recorded.json == []
+    replayed = replay(CUT_OFF, "0", python=python, sidecar=sidecar, recorded=recorded, TAPEPROXY_STRICT="1")
+    assert len(replayed.json) == 1
+    assert [note["data"]["grade"] for note in replayed.of("note")] == ["soft"]
+    threads = replay(NEW_LANE, "more", python=python, sidecar=sidecar, recorded=recorded, TAPEPROXY_STRICT="1")
+    assert {note["data"]["grade"] for note in threads.of("note")} == {"violation"}
+
+
 @ends
 def test_a_killed_process_replays(python: Path, sidecar: Path) -> None:
     code = """if True:

@@ -150,8 +150,13 @@ def _go_free(lane: Lane) -> None:
 
 
 def _grade(lane: Lane) -> str:
-    """Foreign threads get their lanes' names by chance, so theirs is no proof of anything."""
-    return "violation" if settings.STRICT and not lane.id.startswith("?") else "soft"
+    """Foreign threads get their lanes' names by chance, so theirs is no proof of anything.
+
+    Nor is a task that never read the clock on the tape: a background task that the end of the loop cut off there
+    before its first read may get further here. One that is new, and does something, is seen by what it does.
+    """
+    by_chance = lane.id.startswith("?") or (lane.kind == "a" and lane.end == 0)
+    return "violation" if settings.STRICT and not by_chance else "soft"
 
 
 def _start() -> int:
