@@ -15,12 +15,19 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own means")
 
 @dataclass
 class Trap:
-    """A TCP and a UDP socket on one loopback port. What was sent waits in the kernel until it is asked for."""
+    """A TCP and a UDP socket on one loopback port. What was sent waits in the kernel until it is asked for.
 
-    tcp: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=64))
-    udp: socket.socket = field(default_factory=lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    `host` is 127.0.0.1 or ::1. Raises OSError where there is none such.
+    """
+
+    host: str = "127.0.0.1"
+    tcp: socket.socket = field(init=False)
+    udp: socket.socket = field(init=False)
 
     def __post_init__(self) -> None:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        self.tcp = socket.create_server((self.host, 0), family=family, backlog=64)
+        self.udp = socket.socket(family, socket.SOCK_DGRAM)
         self.udp.bind(self.tcp.getsockname())
         self.tcp.setblocking(False)
         self.udp.setblocking(False)

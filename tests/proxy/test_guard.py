@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from programruns import SOAK_PYTHON
 from shimruns import environment, read_sidecar
 from traps import CALLS, Trap, linux
 
@@ -29,15 +30,22 @@ from tapeproxy.tapes.errors import UsageError
 
 @dataclass(frozen=True)
 class Way:
-    """A program that tries to reach the port in its last argument. `hooked`: the audit hook sees it."""
+    """A program that tries to reach the port in its last argument, or the URL. `hooked`: the audit hook sees it."""
 
     argv: Sequence[str]
     hooked: bool = False
+    host: str = "127.0.0.1"
+    url: bool = False
+
+    def argv_to(self, port: int) -> list[str]:
+        """The command line that tries this port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return [*self.argv, f"http://{host}:{port}/" if self.url else str(port)]
 
 
-def python(code: str, *options: str, hooked: bool = True) -> Way:
-    text = f"import socket, sys\nA = ('127.0.0.1', int(sys.argv[1]))\n{code}"
-    return Way([sys.executable, *options, "-c", text], hooked)
+def python(code: str, *options: str, hooked: bool = True, host: str = "127.0.0.1", by: str = sys.executable) -> Way:
+    text = f"import socket, sys\nA = ({host!r}, int(sys.argv[1]))\n{code}"
+    return Way([by, *options, "-c", text], hooked, host)
 
 
 CTYPES = """
@@ -58,7 +66,22 @@ import subprocess
 code = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))"
 subprocess.run([sys.executable, "-c", code, sys.argv[1]])
 """
+DATAGRAMS = (
+    "async def main():\n    loop = asyncio.get_running_loop()\n"
+    + """
+    way, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=A)
+    way.sendto(b"x")
+"""
+)
+PYCURL = """
+import pycurl
+curl = pycurl.Curl()
+for option, value in ((curl.URL, f"http://127.0.0.1:{A[1]}/"), (curl.NOPROXY, "*"), (curl.TIMEOUT_MS, 500)):
+    curl.setopt(option, value)
+curl.perform()
+"""
 NODE_TCP = "require('net').connect(+process.argv[1], '127.0.0.1').on('connect', () => process.exit(0))"
+NODE_CHILD = f"import subprocess; subprocess.run(['node', '-e', {NODE_TCP!r}, sys.argv[1]])"
 NODE_UDP = "require('dgram').createSocket('udp4').send('x', +process.argv[1], '127.0.0.1', () => process.exit(0))"
 
 WAYS = {
@@ -70,18 +93,42 @@ WAYS = {
     "sendmsg": python("socket.socket(2, 2).sendmsg([b'x'], [], 0, A)"),
     "asyncio": python(f"import asyncio\n{STREAMS}\nasyncio.run(main())"),
     "asyncio sock_connect": python(f"import asyncio\n{SOCK_CONNECT}\nasyncio.run(main())"),
+    "asyncio udp": python(f"import asyncio\n{DATAGRAMS}\nasyncio.run(main())"),
+    "fast open": python("socket.socket().sendto(b'x', socket.MSG_FASTOPEN, A)"),
+    "ipv6": python("socket.create_connection(A)", host="::1"),
+    "ipv6 udp": python("socket.socket(socket.AF_INET6, 2).sendto(b'x', A)", host="::1"),
+    "ipv6 of ipv4": python("socket.socket(socket.AF_INET6).connect(('::ffff:127.0.0.1', A[1]))"),
     "uvloop": python(f"import asyncio, uvloop\n{STREAMS}\nuvloop.run(main())"),
     "python child": python(CHILD),
     "python -I": python("socket.create_connection(A)", "-I", hooked=False),
+    "python -I udp": python("socket.socket(2, 2).sendto(b'x', A)", "-I", hooked=False),
+    "python -S ipv6": python("socket.create_connection(A)", "-S", hooked=False, host="::1"),
+    "pycurl": python(PYCURL, hooked=False, by=str(SOAK_PYTHON)),
     "ctypes": python(CTYPES, hooked=False),
-    "curl": Way(["curl", "-sS", "-m", "0.5", "--noproxy", "*", "--url"]),
+    "curl": Way(["curl", "-sS", "-m", "0.5", "--noproxy", "*", "--url"], url=True),
+    "curl ipv6": Way(["curl", "-gsS", "-m", "0.5", "--noproxy", "*", "--url"], url=True, host="::1"),
     "shell udp": Way(["bash", "-c", 'echo x > "/dev/udp/127.0.0.1/$0"']),
     "node": Way(["node", "-e", NODE_TCP]),
+    "node child": python(NODE_CHILD, hooked=False),
     "node udp": Way(["node", "-e", NODE_UDP]),
 }
 UVLOOP = importlib.util.find_spec("uvloop")
+
+
+def ipv6() -> bool:
+    """Whether there is a loopback of IPv6 here."""
+    try:
+        Trap("::1").close()
+    except OSError:
+        return False
+    return True
+
+
+NEEDS = {"uvloop": UVLOOP is not None, "node child": shutil.which("node")}
 INSTALLED = {
-    name: way for name, way in WAYS.items() if shutil.which(way.argv[0]) and (name != "uvloop" or UVLOOP is not None)
+    name: way
+    for name, way in WAYS.items()
+    if shutil.which(way.argv[0]) and NEEDS.get(name, True) and (way.host != "::1" or ipv6())
 }
 LIBRARIES = str(Path(UVLOOP.origin).parents[1]) if UVLOOP is not None and UVLOOP.origin else ""
 
@@ -117,12 +164,9 @@ def launch(code: str, *arguments: str, wrap: Sequence[str] = ()) -> subprocess.C
 
 def reached(level: GuardChoice, env: Mapping[str, str], *, wrap: Sequence[str] = ()) -> set[str]:
     """Try every way out under a guard and give the names of those that got through; skips where it can't be had."""
-    traps = {name: Trap() for name in INSTALLED}
+    traps = {name: Trap(way.host) for name, way in INSTALLED.items()}
     try:
-        ways = [
-            [*way.argv, f"http://127.0.0.1:{trap.port}/" if name == "curl" else str(trap.port)]
-            for (name, way), trap in zip(INSTALLED.items(), traps.values(), strict=True)
-        ]
+        ways = [way.argv_to(traps[name].port) for name, way in INSTALLED.items()]
         line, had = json.loads(launch(LAUNCHER, level, json.dumps(ways), json.dumps(env), wrap=wrap).stdout)
         print(line)
         if not had or (level == "auto" and had == "audit"):
