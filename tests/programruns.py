@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from clirun import Cli, maps
+from shimruns import SOAK_PYTHON
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
@@ -21,8 +22,6 @@ from tapeproxy.testing import FakeProvider
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "tests" / "e2e" / "programs"
-SOAK_PYTHON = ROOT / ".venv-soak" / "bin" / "python"
-"""The agents' own environment, which has nothing of ours; `make soak` makes it."""
 OVERLOADED = {"reply": [{"status": 503, "times": 3}, {"text": "Hello."}]}
 
 type Wire = tuple[str, ...]

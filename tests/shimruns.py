@@ -19,6 +19,8 @@ type Line = dict[str, Any]
 
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 """The interpreters that the shim is for."""
+SOAK_PYTHON = Path(__file__).parents[1] / ".venv-soak" / "bin" / "python"
+"""The agents' own environment, which has nothing of ours; `make soak` makes it."""
 SEED = "5eed" * 16
 ORIGIN = 10**18
 """What the launcher would have put there at start, in ns since the epoch."""
@@ -148,11 +150,17 @@ print(json.dumps(results))
 
 
 def with_packages(*names: str) -> str:
-    """An interpreter that has these packages: this one, or the one in TAPEPROXY_TEST_PYTHON. Skips without."""
-    for path in filter(None, (sys.executable, os.environ.get("TAPEPROXY_TEST_PYTHON"))):
+    """An interpreter that has these packages: this one, the soak's, or the one in TAPEPROXY_TEST_PYTHON.
+
+    Skips without.
+    """
+    soak = str(SOAK_PYTHON) if SOAK_PYTHON.exists() else None
+    for path in filter(None, (sys.executable, soak, os.environ.get("TAPEPROXY_TEST_PYTHON"))):
         if _has(path, names):
             return path
-    pytest.skip(f"no interpreter with {', '.join(names)} here (TAPEPROXY_TEST_PYTHON may name one)")
+    pytest.skip(
+        f"no interpreter with {', '.join(names)} here (`make soak` makes one, TAPEPROXY_TEST_PYTHON may name one)"
+    )
 
 
 @cache

@@ -11,6 +11,7 @@ import sys
 import threading
 import urllib.parse
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 from clirun import Cli, maps
+from programruns import record, replay, soak_python
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
@@ -119,13 +121,27 @@ def test_requests_that_are_hard_to_know_again(cli: Cli, tool: str) -> None:
 
 
 def test_a_clamped_clock_with_the_libraries_that_agents_use(cli: Cli) -> None:
-    """Case 34: what depends on time or chance is the same in a replay, in a child process too."""
+    """Case 34: what depends on time or chance is the same in a replay, in child processes too."""
     argv = [sys.executable, str(PROGRAM.with_name("clocks.py"))]
     recorded = cli.run("record", "-o", "t.jsonl.gz", "--", *argv)
     assert recorded.returncode == 0, recorded.stderr
-    assert len(recorded.stdout.splitlines()) == 8
+    assert [line.split()[0] for line in recorded.stdout.splitlines()].count("waited") == 2
+    assert len(recorded.stdout.splitlines()) == 10
     replayed = cli.run("replay", "t.jsonl.gz")
     assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+
+
+def test_signed_requests_have_the_right_time_and_the_same_in_a_replay(cli: Cli, home: Path) -> None:
+    python, before = soak_python(), datetime.now(UTC)
+    recorded = record("signing", cli, home, "t.jsonl.gz", python=python)
+    after = datetime.now(UTC)
+    tape, _ = load(cli.cwd / "t.jsonl.gz")
+    for exchange in tape.exchanges:
+        (stamp,) = [value.decode() for name, value in exchange.request.headers if name.lower() == b"x-amz-date"]
+        signed = datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        assert before - timedelta(seconds=1) <= signed <= after
+    assert len(tape.exchanges) == 2
+    assert replay(cli, "t.jsonl.gz") == recorded
 
 
 def test_a_tape_with_a_url_that_is_none_is_refused_with_the_exchange_s_number(cli: Cli) -> None:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from programruns import SOAK_PYTHON
-from shimruns import environment, read_sidecar
+from shimruns import SOAK_PYTHON, environment, read_sidecar
 from traps import CALLS, Trap, linux
 
 from tapeproxy.proxy import landlock
