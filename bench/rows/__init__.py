@@ -4,6 +4,7 @@ from bench.figures import Row
 from bench.rows.firstbyte import first_byte
 from bench.rows.load import latency, load, short
 from bench.rows.pace import pace
+from bench.rows.shimstart import shim_start
 from bench.rows.startup import startup
 from bench.rows.steps import steps
 
@@ -15,4 +16,5 @@ ROWS: dict[str, Row] = {
     "first-byte": first_byte,
     "pace": pace,
     "steps": steps,
+    "shim-start": shim_start,
 }
