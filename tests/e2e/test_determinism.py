@@ -1,5 +1,6 @@
 """Programs that are different every time they run, and the same in every replay of one tape."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -63,15 +64,27 @@ def test_requests_say_who_made_them_and_the_provider_does_not_hear_it(cli: Cli, 
     assert not any(path.name.endswith("sidecar") or "sidecar-" in path.name for path in cli.cwd.iterdir())
 
 
-def test_back_off_costs_nothing_in_a_replay(cli: Cli, home: Path) -> None:
-    """The virtual clock says that seconds passed; the supervisor's own says that they did not."""
+def test_back_off_is_on_the_clock_of_a_replay(cli: Cli, home: Path) -> None:
     recorded = record("retries", cli, home, "t.jsonl.gz").output
-    waited = float(recorded.splitlines()[1])
-    replayed = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
-    assert replayed.stdout == recorded
+    assert float(recorded.splitlines()[1]) > 1.0
+    assert cli.run("replay", "t.jsonl.gz").stdout == recorded
     tape, _ = load(cli.cwd / "t.jsonl.gz")
     assert [e.response.status for e in tape.exchanges if e.response] == [503, 503, 503, 200]
-    assert waited > 1.0
+
+
+@pytest.mark.soak
+def test_eight_seconds_of_back_off_cost_nothing(cli: Cli, home: Path) -> None:
+    """The virtual clock says that seconds passed; the supervisor's own says that they did not."""
+    tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+    script = {"reply": [{"status": 503, "retry_after": 2.7, "times": 3}, {"text": "Hello."}]}
+    with FakeProvider(script=script, tls=tls) as provider:
+        argv = [sys.executable, str(PROGRAMS / "retries.py")]
+        recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(provider.url), "--", *argv, keys=True).stdout
+    replayed = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
+    assert replayed.stdout == recorded
+    report = json.loads((cli.cwd / "r.json").read_text())
+    assert float(recorded.splitlines()[1]) > 8.1
+    assert report["took_ns"] < 6e9 < report["taped_ns"]  # nearly all of it is the import of the SDK
 
 
 def test_without_the_shim_the_clock_is_the_agent_s_own(cli: Cli, home: Path) -> None:
