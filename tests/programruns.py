@@ -17,7 +17,6 @@ from shimruns import SOAK_PYTHON
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
-from tapeproxy.tapes.lanes import parse_tag
 from tapeproxy.testing import FakeProvider
 
 ROOT = Path(__file__).parents[1]
@@ -93,12 +92,8 @@ def _coverage() -> dict[str, str]:
 
 
 def _heard(line: str) -> Wire:
-    method, url, body, headers = json.loads(line)
-    tags = [parse_tag(value.encode()) for name, value in headers if name.lower() == "x-tapeproxy-lane"]
-    (tag,) = tags
-    assert tag is not None
-    rest = [[name, value] for name, value in headers if name.lower() != "x-tapeproxy-lane"]
-    return _wire((tag.lane, str(tag.n), str(tag.reads)), [method, url, body], rest)
+    lane, n, reads, method, url, body, headers = json.loads(line)
+    return _wire((lane, n, reads), [method, url, body], headers)
 
 
 def _wire(who: Sequence[str], parts: Sequence[str], headers: Sequence[Sequence[str]]) -> Wire:

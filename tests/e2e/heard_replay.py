@@ -10,35 +10,37 @@ import sys
 from pathlib import Path
 
 from tapeproxy.proxy.guard import establish
-from tapeproxy.proxy.replayer import Asked, Decision, Replayer
-from tapeproxy.proxy.replaying import Replaying, ReplaySettings, replay
+from tapeproxy.proxy.replaying import Replayed, ReplaySettings, Wire
+from tapeproxy.proxy.supervisor import StopSignal
+from tapeproxy.tapes.course import Step
 
 
-class Listener(Replayer):
-    """A replayer that notes what it is asked."""
-
-    out: Path
-
-    def decide(self, asked: Asked) -> Decision:
-        texts = [part.decode("latin-1") for part in (asked.method, asked.url, asked.body)]
-        headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in asked.headers]
-        with self.out.open("a") as file:
-            file.write(json.dumps([*texts, headers]) + "\n")
-        return super().decide(asked)
+def told(step: Step) -> str:
+    """A request as JSON: lane, number in it, clock reads, method, URL, body and headers."""
+    assert step.tag is not None
+    who = [step.tag.lane, str(step.tag.n), str(step.tag.reads)]
+    ask = [part.decode("latin-1") for part in (step.ask.method, step.ask.url, step.ask.body)]
+    return json.dumps([*who, *ask, [[part.decode("latin-1") for part in pair] for pair in step.ask.headers]])
 
 
-def listen(session: Replaying) -> None:
-    """Put a listener in the place of the replayer, before anything was asked."""
-    was = session.server.replayer
-    session.server.replayer = Listener(was.tape, was.redactor, was.owns_port, was.noticed, by_lane=was.by_lane)
-    Listener.out = Path(sys.argv[2])
+async def listen(settings: ReplaySettings, out: Path) -> Replayed:
+    """One replay; what it was asked is in `out` when it is over."""
+    found: list[str] = []
+    steps: list[Step] = []
+    session = await Wire.open(settings).begin(lambda one: found.append(one.to_text()), steps.append)
+    try:
+        outcome = await session.run(StopSignal())
+    finally:
+        await session.stop()
+    out.write_text("".join(told(step) + "\n" for step in steps))
+    result = session.verdict(settings, outcome, outcome.duration_ns)
+    for line in (*found, *result.notes):
+        print(line, file=sys.stderr)
+    return result
 
 
 if __name__ == "__main__":
     settings = ReplaySettings(tape=Path(sys.argv[1]), environment=dict(os.environ), guard=establish("auto"))
-    found: list[str] = []
-    result = asyncio.run(replay(settings, lambda one: found.append(one.to_text()), listen))
-    for line in (*found, *result.notes):
-        print(line, file=sys.stderr)
+    result = asyncio.run(listen(settings, Path(sys.argv[2])))
     print(f"{result.served} of {result.exchanges} exchanges served", file=sys.stderr)
-    sys.exit(result.exit_code or (1 if result.unused or found else 0))
+    sys.exit(result.exit_code or (1 if result.unused else 0))
