@@ -38,7 +38,10 @@ class _Live:
 
 
 class Recorder:
-    """Addon: tapes every HTTP exchange. `is_inside` tells whether a process of the run listens on a loopback port."""
+    """Addon: tapes every HTTP exchange. `is_inside` tells whether a process of the run listens on a loopback port.
+
+    `untagged` hears of each request without a lane: the client's port.
+    """
 
     def __init__(
         self,
@@ -47,11 +50,13 @@ class Recorder:
         is_inside: Callable[[int], bool] = lambda _port: False,
         resets: Resets | None = None,
         failures: Failures | None = None,
+        untagged: Callable[[int], None] = lambda _port: None,
     ) -> None:
         self.failures = failures or Failures()
         self._tape = tape
         self._redactor = redactor
         self._is_inside = is_inside
+        self._untagged = untagged
         self._resets = resets or Resets()
         self._live: dict[str, _Live] = {}
         self._idle = asyncio.Event()
@@ -126,6 +131,8 @@ class Recorder:
 
     def _start(self, flow: "HTTPFlow", live: _Live, body: bytes) -> TapedExchange:
         request, tag = flow.request, live.tag
+        if tag is None:
+            self._untagged(flow.client_conn.peername[1])
         record = Request(
             t=self._tape.now(),
             method=request.data.method,
@@ -137,6 +144,8 @@ class Recorder:
             lane=self._redactor.text(tag.lane) if tag else None,
             n=tag.n if tag else None,
             reads=tag.reads if tag else None,
+            sleeps=tag.sleeps if tag else 0,
+            awake=tag.awake if tag else None,
             inside=is_loopback(request.host) and self._is_inside(request.port),
         )
         return TapedExchange(self._tape, self._redactor, record)

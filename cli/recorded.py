@@ -41,6 +41,8 @@ def warnings(result: "Recorded") -> Iterator[str]:
         n = "once" if times == 1 else f"{times} times"
         template = UNTAPED.get(what, what + " {host} ({n})")
         yield "warning: " + template.format(host=printable(host), n=n)
+    for said, times in result.troubles.items():
+        yield f"warning: {printable(said)}" + ("" if times == 1 else f" ({times} times)")
     if result.outcome is not None and result.outcome.stopped_by == "timeout":
         yield f"stopped the run after {duration(result.duration_ns)} (--timeout)"
     if result.failure is not None:

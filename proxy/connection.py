@@ -66,6 +66,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._socket: socket.socket = self._transport.get_extra_info("socket")
+        self._port: int = self._transport.get_extra_info("peername", ("", 0))[1]
         self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -192,7 +193,7 @@ class Connection(asyncio.BufferedProtocol):
             if method == b"CONNECT":
                 self._connect(url)
             elif not self._deaf:
-                self._enqueue(Asked(method, self._absolute(url, headers), headers, body, http10), keep)
+                self._enqueue(Asked(method, self._absolute(url, headers), headers, body, http10, self._port), keep)
 
     def _absolute(self, url: bytes, headers: Headers) -> bytes:
         """The URL as the record wire has it: in a tunnel, whoever the tunnel leads to is asked."""

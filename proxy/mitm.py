@@ -80,6 +80,7 @@ class RecordWire:
         tape: Tape,
         redactor: Redactor,
         is_inside: Callable[[int], bool] = lambda _port: False,
+        untagged: Callable[[int], None] = lambda _port: None,
     ) -> None:
         self.failures = Failures()
         self.port = 0
@@ -87,6 +88,7 @@ class RecordWire:
         self._tape = tape
         self._redactor = redactor
         self._is_inside = is_inside
+        self._untagged = untagged
         self._untaped = Untaped(tape, redactor, self.failures)
         self._log = MitmLog(self.failures)
         self._master: Master | None = None
@@ -184,7 +186,7 @@ class RecordWire:
         from tapeproxy.addons.upstream import UpstreamProxy, parse_upstream
 
         failures = self.failures
-        self._recorder = Recorder(self._tape, self._redactor, self._is_inside, resets, failures)
+        self._recorder = Recorder(self._tape, self._redactor, self._is_inside, resets, failures, self._untagged)
         addons: list[object] = [
             InlineHooks(failures),
             QuickAck(failures),

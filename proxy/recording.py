@@ -35,14 +35,17 @@ from tapeproxy.proxy.shimming import (
     shim_environment,
 )
 from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
+from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapefile import TapeWriter, read_entries, started_at
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.identity import VERSION, parse_target
+from tapeproxy.tapes.positions import CLOCK_RULES
 from tapeproxy.tapes.records import End, Exit, Head, Note, Record, Request
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.secretvars import secret_names, secret_values
 from tapeproxy.tapes.trace import TraceHasher
+from tapeproxy.tapes.troubles import Troubles
 
 LINGER = 2.0
 """Seconds that exchanges under way when the agent has exited are given to end by themselves."""
@@ -71,7 +74,8 @@ class RecordSettings:
 class Recorded:
     """How a recording ended. `untaped`: what passed by, as (what, where) and how often; `failure`: why the tape is not
     whole; `failed`: exchanges that did not end `complete`, as (host, how, error) and how often; `values`: what the
-    agent read past the wire, counted.
+    agent read past the wire, counted; `troubles`: where the agent was not wholly in the shim's hands, as sentences and
+    how often.
     """
 
     path: Path
@@ -83,6 +87,7 @@ class Recorded:
     failure: str | None = None
     failed: Mapping[tuple[str, str, str], int] = field(default_factory=dict[tuple[str, str, str], int])
     values: int = 0
+    troubles: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class Recording:
@@ -125,8 +130,19 @@ class Recording:
         size = self.tape.path.stat().st_size if self.tape.path.exists() else 0
         untaped = dict(self._wire.untaped + self._followed.bypasses)
         self._followed.close()
-        values = self._followed.values
-        return Recorded(self.tape.path, size, exchanges, duration, untaped, outcome, failure, failed, values)
+        followed = self._followed
+        return Recorded(
+            self.tape.path,
+            size,
+            exchanges,
+            duration,
+            untaped,
+            outcome,
+            failure,
+            failed,
+            values=followed.values,
+            troubles=dict(followed.troubles.seen),
+        )
 
     async def discard(self) -> None:
         """End the wire and leave no tape behind: nothing was run."""
@@ -152,7 +168,9 @@ class FollowedTape:
 
     writer: TapeWriter
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, strangers: Strangers) -> None:
+        self.troubles = Troubles()
+        self._strangers = strangers
         self.bypasses: Counter[tuple[str, str]] = Counter()
         self.values = 0
         self._redactor = redactor
@@ -182,11 +200,23 @@ class FollowedTape:
         if self._sidecars is None:
             return
         for line in self._sidecars.drain():
-            record = self._record(line)
-            if record is not None:
-                self.writer.add(record)
-            if line["k"] == "bypass" and line.get("what") != "lookup":
-                self.bypasses["bypass", self._redactor.text(str(line.get("address")))] += 1
+            self._take(line)
+
+    def untagged(self, port: int) -> None:
+        """A request without a lane came from this port: tape it if a Python made it."""
+        if self._sidecars is not None:
+            self.drain()
+            line = self._strangers.meet(port, self._sidecars.pids)
+            if line is not None:
+                self._take(line)
+
+    def _take(self, line: Line) -> None:
+        self.troubles.take(line | {"text": self._redactor.text(str(line.get("text", "")))})
+        record = self._record(line)
+        if record is not None:
+            self.writer.add(record)
+        if line["k"] == "bypass" and line.get("what") != "lookup":
+            self.bypasses["bypass", self._redactor.text(str(line.get("address")))] += 1
 
     def _record(self, line: Line) -> Record | None:
         if line["k"] == "value" and self._values is not None:
@@ -214,8 +244,9 @@ async def recording(settings: RecordSettings) -> AsyncIterator[Recording]:
     redactor = Redactor(key, secret_values(settings.environment))
     run_id = secrets.token_hex(8)
     bundle = ca.bundle(upstream_of(settings.environment).ca_file)
-    tape = FollowedTape(redactor)
-    wire = RecordWire(_wire_options(settings, ca), tape, redactor, RunProcesses(run_id).owns_port)
+    run = RunProcesses(run_id)
+    tape = FollowedTape(redactor, Strangers(run))
+    wire = RecordWire(_wire_options(settings, ca), tape, redactor, run.owns_port, tape.untagged)
     await wire.start()
     try:
         # Last, so that a port in use leaves no tape, and replaces none.
@@ -246,6 +277,7 @@ def _open_tape(
         hash_seed=hash_seed_for(settings.environment),
         tmpdir=make_tmpdir(),
         io=settings.io,
+        rules=head.rules | {"clock": CLOCK_RULES},
     )
     assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
     try:

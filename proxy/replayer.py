@@ -1,6 +1,6 @@
 """The decisions of a replay: which answer each request gets, and what counts against the run. No socket, no clock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,12 +12,15 @@ from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.identity import Target, canonical_body, parse_target
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
+from tapeproxy.tapes.order import CompletionOrder
+from tapeproxy.tapes.positions import compare_positions, knows_sleeps
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.requestlines import summary_line
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.tapes.differences import Difference
     from tapeproxy.tapes.explain import Explanation
     from tapeproxy.tapes.faults import Faults
 
@@ -26,13 +29,14 @@ _URLS = 1024
 
 
 class Asked(NamedTuple):
-    """A request as the client sent it. `url` is absolute."""
+    """A request as the client sent it. `url` is absolute; `port` is the client's own, 0 where it is not known."""
 
     method: bytes
     url: bytes
     headers: Headers
     body: bytes
     http10: bool = False
+    port: int = 0
 
 
 class Live(NamedTuple):
@@ -44,14 +48,23 @@ class Live(NamedTuple):
     taped: Exchange | None
 
 
-type Decision = Answer | Violation | Live
+class Held(NamedTuple):
+    """The answer waits while `order.must_wait(exchange)`: other tasks completed before this one's."""
+
+    answer: Answer
+    exchange: Exchange
+
+
+type Decision = Answer | Held | Violation | Live
 
 
 @dataclass(slots=True)
 class Replayer:
     """One replay of one tape. `owns_port` says whether a process of the run listens on a loopback port.
 
-    `noticed` is called with every violation and drift as it happens, `witness` with every request to the world.
+    `noticed` is called with every violation and drift as it happens, `witness` with every request to the world,
+    `untagged` with the client's port before a request without a lane is decided. `keeps_order`: tasks that
+    complete are told to `order`, so answers may wait for them.
     """
 
     tape: Tape
@@ -66,17 +79,29 @@ class Replayer:
     by_lane: bool = True
     faults: "Faults | None" = None
     witness: Callable[[Step], None] | None = None
+    untagged: Callable[[int], None] = lambda _port: None
+    keeps_order: bool = False
+    order: CompletionOrder = field(init=False)
     _redact_url: Callable[[bytes], bytes] = field(init=False)
+    _redact_lane: Callable[[str], str] = field(init=False)
     _drifted: set[str] = field(default_factory=set)
+    _soft: "dict[str, list[tuple[int, tuple[Difference, ...]]]]" = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.index = Index(self.tape.exchanges, by_lane=self.by_lane)
+        self.order = CompletionOrder(self.tape.dones, self.tape.exchanges)
         self._redact_url = lru_cache(_URLS)(self.redactor.url)
+        self._redact_lane = lru_cache(_URLS)(self.redactor.text)
 
     def decide(self, asked: Asked) -> Decision:
         """What to do with a request."""
         # The body is redacted when that matters: what is the same as on the tape, byte for byte, needs no more care.
         tag, headers = split_tag(asked.headers)
+        if tag is None:
+            self.untagged(asked.port)
+        else:
+            tag = tag._replace(lane=self._redact_lane(tag.lane))  # as it is on the tape
+            self.order.asked(tag.lane)
         lane = tag.lane if tag is not None else None
         ask = Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane)
         try:
@@ -149,10 +174,21 @@ class Replayer:
         if not fault.instead or flaw(exchange) is not None:
             self.index.take(ask)
             decision = self._serve(exchange, ask, tag, http10)
-            if not isinstance(decision, Answer):
+            if not isinstance(decision, Answer | Held):
                 return decision
         faults.injected.append(Injected(fault.text, number, summary_line(ask), exchange.number))
         return apply(fault, exchange, http10=http10)
+
+    def soft_notes(self) -> Iterator[str]:
+        """Of each lane that polled another number of times than on the tape, one line: it made no other difference."""
+        for lane, found in self._soft.items():
+            number, differences = found[0]
+            texts = [f"{d.where}: {d.asked}, on the tape {d.taped}" for d in differences]
+            more = "" if len(found) == 1 else f"; and so before {len(found) - 1} more"
+            yield (
+                f"soft divergence: lane {lane} polled another number of times before the request of exchange "
+                f"{number} ({'; '.join(texts)}){more}"
+            )
 
     def _redacted(self, ask: Ask) -> Ask:
         return ask._replace(body=self.redactor.content(ask.body))
@@ -181,18 +217,13 @@ class Replayer:
             return
         if tag is None or taped.lane != tag.lane or tag.lane in self._drifted:
             return
-        if taped.n in (None, tag.n) and taped.reads in (None, tag.reads):
-            return
-        from tapeproxy.tapes.differences import Difference
-
-        found: list[Difference] = []
-        if taped.n is not None and taped.n != tag.n:
-            found.append(Difference("number in its lane", str(taped.n), str(tag.n)))
-        if taped.reads is not None and taped.reads != tag.reads:
-            found.append(Difference("clock reads before it", str(taped.reads), str(tag.reads)))
-        self._drifted.add(tag.lane)
-        what = f"lane {tag.lane} came another way to the request of exchange {exchange.number}"
-        self.drift(Drift(summary_line(ask), what, tuple(found), tag))
+        found = compare_positions(taped, tag, sleeps=knows_sleeps(self.tape.head))
+        if found.hard:
+            self._drifted.add(tag.lane)
+            what = f"lane {tag.lane} came another way to the request of exchange {exchange.number}"
+            self.drift(Drift(summary_line(ask), what, found.hard, tag))
+        elif found.soft:
+            self._soft.setdefault(tag.lane, []).append((exchange.number, found.soft))
 
     def _witness(self, exchange: Exchange | None, ask: Ask, tag: LaneTag | None) -> None:
         """Tell what was asked, and the exchange that has the answer."""
@@ -216,7 +247,8 @@ class Replayer:
         if exchange.end is None:
             what = f"the tape was interrupted during exchange {exchange.number}: its answer is cut off there"
             self.violate(Violation("interrupted", summary_line(ask), what))
-        return render(exchange, http10=http10)
+        answer = render(exchange, http10=http10)
+        return Held(answer, exchange) if self.keeps_order and self.order.must_wait(exchange) else answer
 
     def _explain(self, miss: Miss) -> "Explanation":
         # A replay that goes well never needs it, and it takes some milliseconds to load.

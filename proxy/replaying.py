@@ -21,6 +21,7 @@ from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.shimming import IoMode
 from tapeproxy.proxy.shims import Shims
+from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, Stdio, StopSignal, end_leftovers, held_signals, run_child
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.tapeserver import Serving, TapeServer
@@ -171,7 +172,9 @@ class Wire:
         traced = self.settings.call_sites
         if self.settings.shim and (self.tape.head.seed is not None or traced):
             trace = _trace() if traced else None
-            session.shims = Shims(self.tape, replayer, self._redactor, trace=trace, io=self.settings.io)
+            session.shims = Shims(self.tape, replayer, self._redactor, Strangers(run), trace=trace, io=self.settings.io)
+            replayer.untagged = session.shims.untagged
+            replayer.keeps_order = self.settings.speed is None
             session.environment |= session.shims.variables(self.settings.environment, f"127.0.0.1:{self.port}")
             server.before_request = session.shims.drain
         return session
@@ -258,8 +261,7 @@ class Replaying:
     def _close(self, *, sweep: bool) -> None:
         """Hear what the shims have still to say, and remove what was made for them."""
         if self.shims is not None:
-            self.shims.drain()
-            self.shims.close(sweep=sweep)
+            self.shims.finish(sweep=sweep)
         for fault in [] if self._replayer.faults is None else self._replayer.faults.never():
             # A test of an agent's error handling that met no error proves nothing.
             self._replayer.drift(Drift(fault, "no request got this fault"))
@@ -282,7 +284,11 @@ class Replaying:
             drifts=replayer.drifts,
             unused=unused,
             refusals=dict(self._refusals),
-            notes=[*([] if self.shims is None else self.shims.notes), *self._leftovers],
+            notes=[
+                *([] if self.shims is None else self.shims.notes()),
+                *replayer.soft_notes(),
+                *self._leftovers,
+            ],
             injected=[] if replayer.faults is None else replayer.faults.injected,
             answered=answered,
         )

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,7 @@ import orjson
 from tapeproxy.shim import INJECT
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.positions import knows_sleeps
 
 ROOT_LANE = "m"
 _HASH_SEEDS = 2**32
@@ -142,11 +144,28 @@ def epoch_ns(started_at: str) -> int:
 def write_reads(tape: Tape, path: Path) -> None:
     """Write the clock readings of a tape where the shim looks them up."""
     epoch = epoch_ns(tape.head.started_at)
-    lines = [orjson.dumps({"lane": c.lane, "n": c.n, "ns": c.ns + epoch}) for c in tape.clocks]
+    lines = [
+        orjson.dumps({"lane": c.lane, "n": c.n, "ns": c.ns + epoch} | ({"slept": True} if c.slept else {}))
+        for c in tape.clocks
+    ]
     # A work item of a process pool has its lane in two processes, and only the one that ran it has read anything.
     ends: dict[str, int] = {}
     for end in tape.lane_ends:
         ends[end.lane] = max(end.reads, ends.get(end.lane, 0))
     lines += [orjson.dumps({"lane": lane, "reads": reads}) for lane, reads in ends.items()]
+    if knows_sleeps(tape.head):
+        lines += [orjson.dumps({"lane": lane, "asked": reads}) for lane, reads in _asked(tape).items()]
     path.touch(mode=0o600)
     path.write_bytes(b"".join(line + b"\n" for line in lines))
+
+
+def _asked(tape: Tape) -> dict[str, list[int]]:
+    """For each lane, how many reads it had made at each of its requests, up to the first that is not on the tape."""
+    positions: dict[str, dict[int, int]] = {}
+    for request in (exchange.request for exchange in tape.exchanges):
+        if request.lane is not None and request.n is not None and request.reads is not None:
+            positions.setdefault(request.lane, {})[request.n] = request.reads
+    asked: dict[str, list[int]] = {}
+    for lane, reads in positions.items():
+        asked[lane] = [reads[n] for n in takewhile(reads.__contains__, count())]
+    return asked

@@ -3,6 +3,7 @@
 import contextlib
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,11 @@ from tapeproxy.proxy.shimming import (
     write_reads,
 )
 from tapeproxy.proxy.sidecar import Line, Sidecars
+from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
@@ -36,8 +39,9 @@ _PAST_END = "clock-past-end"
 class Shims:
     """The shims of one replay of one tape.
 
-    A refused connection is a violation; a clock read past the end of the tape is a drift; a changed environment
-    variable and every other note are collected in `notes`. Where there is a `trace`, every read is told and put there.
+    A refused connection is a violation. What the shims could not do is a drift: then a clean run would prove less than
+    it says. So are reads past the end of the tape, counted when all is over. Changed environment variables, and every
+    other note, are `notes`. Where there is a `trace`, every read is told and put there.
     """
 
     def __init__(
@@ -45,12 +49,18 @@ class Shims:
         tape: Tape,
         replayer: Replayer,
         redactor: Redactor,
+        strangers: Strangers,
         *,
         trace: "TraceLines | None" = None,
         io: IoMode | None = None,
     ) -> None:
-        self.notes: list[str] = []
         self.trace = trace
+        self._strangers = strangers
+        self._troubles = Troubles()
+        self._unlaned = any(note.what == WITHOUT_LANE for note in tape.notes)
+        self._past: dict[str, _PastEnd] = {}
+        self._changed: list[str] = []
+        self._notes: list[str] = []
         self._tape = tape
         self._io: IoMode = io or ("verify" if tape.head.io else "live")
         self._values = None if self._io == "live" else _value_check(tape, redactor, replayer)
@@ -100,19 +110,61 @@ class Shims:
         for line in self._sidecars.drain():
             self._take(line)
 
-    def close(self, *, sweep: bool = False) -> None:
-        """Remove what was made for the shims; `sweep`: and whatever the agent has put into its TMPDIR.
+    def untagged(self, port: int) -> None:
+        """A request without a lane came from this port."""
+        line = self._strangers.meet(port, self._sidecars.pids)
+        # A client that the shim does not know was there while recording, too; that took nothing from the clamp.
+        if line is not None and not (line["what"] == WITHOUT_LANE and self._unlaned):
+            self._take(line)
 
-        What has come through pipes is compared now, as all of it has come.
+    def finish(self, *, sweep: bool = False) -> None:
+        """Take what is left, say what only the end can tell, and remove what was made for the shims.
+
+        `sweep`: and whatever the agent has put into its TMPDIR. What has come through pipes is compared now, as all of
+        it has come.
         """
+        self.drain()
         if self._values is not None:
             self._values.finish()
+        self._compare_order()
+        for past in self._past.values():
+            if past.soft:
+                self._notes.append(past.to_text())
+            else:
+                self._replayer.drift(past.to_drift())
         self._sidecars.close()
         with contextlib.suppress(OSError):  # the agent may have removed it, or shut us out
             for path in set(self._tmpdir.iterdir()) - self._found if sweep else ():
                 _remove(path)
         with contextlib.suppress(OSError):
             self._tmpdir.rmdir()
+
+    def _compare_order(self) -> None:
+        """Another order alone is worth a note; where something else differs too, it may well be why."""
+        if self._replayer.injected:
+            return
+        from tapeproxy.tapes.differences import Difference
+
+        for parent in self._replayer.order.given_up:
+            what = f"the tasks of lane {parent} could not be kept in the tape's order: one waited in vain for another"
+            self._notes.append(f"soft divergence: {what}")
+        differs = bool(self._replayer.violations or self._replayer.drifts)
+        for found in self._replayer.order.disorders():
+            what = f"the tasks of lane {found.parent} completed in another order"
+            orders = Difference("order", ", ".join(found.taped), ", ".join(found.now))
+            if differs:
+                self._replayer.drift(Drift(f"lane {found.parent}", what, (orders,)))
+            else:
+                self._notes.append(f"soft divergence: {what}: {orders.asked}; on the tape: {orders.taped}")
+
+    def notes(self) -> list[str]:
+        """What is worth knowing of the run, and no drift."""
+        if not self._changed:
+            return self._notes
+        names = ", ".join(self._changed)
+        one = len(self._changed) == 1
+        what = "an environment variable is not what it was" if one else "environment variables are not what they were"
+        return [*self._notes, f"{what}: {names}"]
 
     def _take(self, line: Line) -> None:
         text = self._redactor.text
@@ -126,17 +178,63 @@ class Shims:
                 where = text(str(line.get("where", "")))
                 what = f"the agent tried to reach {text(str(address))} past the proxy, and was refused"
                 self._replayer.violate(Violation("egress", f"{line.get('what', 'connect')} at {where}", what))
-            case {"k": "note", "what": what, "data": {"grade": "violation"}} if (
-                what == _PAST_END and not self._replayer.injected
-            ):
-                self._replayer.drift(_past_end(line, text(str(line.get("text", what)))))
+            case {"k": "note", "what": what} if what == _PAST_END:
+                self._begin_past(line)
+            case {"k": "done", "lane": str(lane), "parent": str(parent)}:
+                self._replayer.order.done(lane, parent)
+            case {"k": "end", "lane": str(lane), "reads": int(reads)} if lane in self._past:
+                self._past[lane].reads = reads
+            case {"k": "note", "what": what} if sentence(line) is not None:
+                said = self._troubles.take(line | {"text": text(str(line.get("text", "")))})
+                if said is not None:
+                    self._replayer.drift(Drift("the shim", said))
             case {"k": "note", "what": what}:
-                self.notes.append(text(f"{what}: {line.get('text', '')}"))
-            case {"k": "env", "name": str(name)} if name in self._digests:
+                self._notes.append(text(f"{what}: {line.get('text', '')}"))
+            case {"k": "env", "name": str(name)} if name in self._digests and name not in self._changed:
                 if line.get("digest") != self._digests[name]:
-                    self.notes.append(f"the environment variable {name} is not what it was")
+                    self._changed.append(name)
             case _:
                 pass
+
+    def _begin_past(self, line: Line) -> None:
+        match line.get("data"):
+            case {"lane": str(lane), "reads": int(first), "taped": int(taped), **rest}:
+                where = self._redactor.text(str(rest.get("where") or ""))
+                # An agent that was refused something comes another way to all that follows.
+                soft = rest.get("grade") == "soft" or bool(self._replayer.injected)
+                past = _PastEnd(self._redactor.text(lane), taped, first, where, soft=soft)
+                self._past.setdefault(lane, past)
+            case _:
+                self._notes.append(self._redactor.text(f"{_PAST_END}: {line.get('text', '')}"))
+
+
+@dataclass(slots=True)
+class _PastEnd:
+    """A lane that read its clock more than the `taped` times. `first`: its reads when it first did.
+
+    `reads`: how often it read in all; None until the lane has ended.
+    """
+
+    lane: str
+    taped: int
+    first: int
+    where: str
+    soft: bool = False
+    reads: int | None = None
+
+    def to_drift(self) -> Drift:
+        """The drift. The number of the lane's request is not known here."""
+        from tapeproxy.tapes.differences import Difference
+
+        found = Difference(CLOCK_READS, str(self.taped), "more")
+        return Drift(f"lane {self.lane}", self.to_text(), (found,), LaneTag(self.lane, -1, self.first))
+
+    def to_text(self) -> str:
+        known = f"{self.reads - self.taped}" if self.reads is not None and self.reads > self.taped else "at least once"
+        times = {"1": "once", "at least once": known}.get(known, f"{known} times")
+        tape = f"after the {self.taped} of the tape" if self.taped else "and has no reads on the tape"
+        where = f", first at {self.where}" if self.where else ""
+        return f"lane {self.lane} read its clock {times} {tape}: those were live values{where}"
 
 
 def _remove(path: Path) -> None:
@@ -146,18 +244,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _past_end(line: Line, text: str) -> Drift:
-    """A lane that reads the clock more often than on the tape. The number of its request is not known here."""
-    from tapeproxy.tapes.differences import Difference
-
-    match line.get("data"):
-        case {"lane": str(lane), "reads": int(reads), "taped": int(taped)}:
-            found = Difference(CLOCK_READS, str(taped), "more")
-            return Drift(f"lane {lane}", text, (found,), LaneTag(lane, -1, reads))
-        case _:
-            return Drift("lane ?", text)
 
 
 def _value_check(tape: Tape, redactor: Redactor, replayer: Replayer) -> "ValueCheck":

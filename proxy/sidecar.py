@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from tapeproxy.tapes.records import Clock, Env, Json, Lane, LaneEnd, Note, Record
+from tapeproxy.tapes.records import Clock, Done, Env, Json, Lane, LaneEnd, Note, Record
 from tapeproxy.tapes.redaction import Redactor
 
 _READ = 1 << 18
@@ -43,6 +43,11 @@ class Sidecars:
     folder: Path
     processes: list[Line] = field(default_factory=list)
     _files: dict[str, _File] = field(default_factory=dict)
+
+    @property
+    def pids(self) -> set[int]:
+        """The processes that said hello."""
+        return {pid for hello in self.processes if isinstance(pid := hello.get("pid"), int)}
 
     def drain(self) -> Iterator[Line]:
         """The lines that have come since the last call, file by file. Never raises for what is in a file."""
@@ -88,9 +93,11 @@ def to_record(line: Line, t: int, epoch_ns: int, redactor: Redactor) -> Record |
     try:
         match line:
             case {"k": "clock", "lane": str(lane), "n": int(n), "ns": int(ns)}:
-                return Clock(t=t, lane=lane, n=n, ns=ns - epoch_ns)
+                return Clock(t=t, lane=lane, n=n, ns=ns - epoch_ns, slept=line.get("slept") is True)
             case {"k": "end", "lane": str(lane), "reads": int(reads)}:
                 return LaneEnd(t=t, lane=lane, reads=reads)
+            case {"k": "done", "lane": str(lane), "parent": str(parent)}:
+                return Done(t=t, lane=lane, parent=parent)
             case {"k": "lane", "id": str(lane)}:
                 flow = _FLOWS.get(str(line.get("kind")), str(line.get("kind")))
                 name = line.get("name")

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from tapeproxy.proxy.playback import Pace, Playback
-from tapeproxy.proxy.replayer import Asked, Live
+from tapeproxy.proxy.replayer import Asked, Held, Live
 from tapeproxy.tapes.answers import Answer, Finish
 from tapeproxy.tapes.violations import Violation
 
@@ -19,6 +19,11 @@ _MOST_WAITING = 64
 """Requests that may wait for their turn before no more are read."""
 _AT_ONCE = 1 << 20
 """Bytes of an answer that are sent in one go when nothing is paced."""
+
+_FIRST_LOOK = 0.0005
+_LONGEST_LOOK = 0.005
+_HELD = 2.0
+"""Seconds that an answer waits for other tasks of the agent to complete. More, and they wait for it themselves."""
 
 type Turn = Asked | Violation
 
@@ -158,11 +163,31 @@ class Turns:
         decision = self._server.replayer.decide(turn)
         if isinstance(decision, Answer):
             self._play(decision, keep)
+        elif isinstance(decision, Held):
+            self._hold(decision, keep, self._server.loop.time() + _HELD, _FIRST_LOOK)
         elif isinstance(decision, Violation):
             self._line.send(decision.to_answer(body=turn.method != b"HEAD"))
             self._finish("close")
         else:
             self._task = self._server.loop.create_task(self._live(turn, decision, keep))
+
+    def _hold(self, held: Held, keep: bool, until: float, pause: float) -> None:
+        """Send an answer when the tasks have completed that did so before, on the tape; or when they don't."""
+        if self._line.closing:
+            return
+        try:
+            self._server.before_request()
+            order, late = self._server.replayer.order, self._server.loop.time() >= until
+            if late:
+                order.give_up(held.exchange)
+            if not self._paused and not order.must_wait(held.exchange):
+                self._play(held.answer, keep)
+                return
+        except Exception as error:
+            self.fail(error)
+            return
+        pause = min(pause * 1.5, _LONGEST_LOOK)
+        self._server.loop.call_later(pause, self._hold, held, keep, until, pause)
 
     def _play(self, answer: Answer, keep: bool) -> None:
         finish = answer.finish if keep or answer.finish != "keep" else "close"

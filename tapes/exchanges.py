@@ -11,6 +11,7 @@ from tapeproxy.tapes.errors import Place, TapeFormatError
 from tapeproxy.tapes.records import (
     Chunks,
     Clock,
+    Done,
     End,
     Env,
     Exit,
@@ -68,6 +69,7 @@ class Tape:
     lanes: list[Lane] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
     lane_ends: list[LaneEnd] = field(default_factory=list)
+    dones: list[tuple[Done, int]] = field(default_factory=list)  # each with the number of exchanges begun before it
     envs: list[Env] = field(default_factory=list)
     values: list[tuple[int, Value]] = field(default_factory=list)
     exit: Exit | None = None
@@ -117,6 +119,8 @@ def _place(tape: Tape, by_index: dict[int, Exchange], index: int, record: Record
             tape.clocks.append(record)
         case LaneEnd():
             tape.lane_ends.append(record)
+        case Done():
+            tape.dones.append((record, len(tape.exchanges)))
         case Env():
             tape.envs.append(record)
         case Value():

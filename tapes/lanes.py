@@ -1,28 +1,35 @@
 """The header by which an agent's shim says whose request this is. Knows its form, not what lanes are for."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tapeproxy.tapes.records import Headers
 
 LANE_HEADER = b"x-tapeproxy-lane"
 
-_TAG = re.compile(rb"([!-\"$-~]{1,200})#([0-9]{1,15})@([0-9]{1,15})")
+_TAG = re.compile(rb"([!-\"$-~]{1,200})#([0-9]{1,15})@([0-9]{1,15})(?:~([0-9]{1,15})\.([0-9]{1,15}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class LaneTag:
-    """The `n`-th request of `lane`, made after `reads` clock and chance reads."""
+class LaneTag(NamedTuple):
+    """The `n`-th request of `lane`, made after `reads` clock reads.
+
+    The lane slept `sleeps` times since its last request, for the first time after `awake` reads.
+    """
 
     lane: str
     n: int
     reads: int
+    sleeps: int = 0
+    awake: int | None = None
 
 
 def parse_tag(value: bytes) -> LaneTag | None:
-    """Read `LANE#n@reads`; None when it has another form."""
+    """Read `LANE#n@reads` or `LANE#n@reads~sleeps.awake`; None when it has another form."""
     found = _TAG.fullmatch(value)
-    return LaneTag(found[1].decode("ascii"), int(found[2]), int(found[3])) if found else None
+    if found is None:
+        return None
+    sleeps, awake = (int(found[4]), int(found[5])) if found[4] else (0, None)
+    return LaneTag(found[1].decode("ascii"), int(found[2]), int(found[3]), sleeps, awake)
 
 
 def split_tag(headers: Headers) -> tuple[LaneTag | None, Headers]:

@@ -103,7 +103,10 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request as the client sent it, redacted. `inside`: it went to a server of the run itself."""
+    """One request as the client sent it, redacted. `inside`: it went to a server of the run itself.
+
+    `sleeps`: how often the lane slept since its last request, for the first time after `awake` reads.
+    """
 
     kind: ClassVar[str] = "request"
     t: int
@@ -116,6 +119,8 @@ class Request:
     lane: str | None = None
     n: int | None = None
     reads: int | None = None
+    sleeps: int = 0
+    awake: int | None = None
     inside: bool = False
     extra: Json = field(default_factory=dict)
 
@@ -127,6 +132,9 @@ class Request:
             out["n"] = self.n
         if self.reads is not None:
             out["reads"] = self.reads
+        if self.sleeps:
+            out["sleeps"] = self.sleeps
+            out["awake"] = self.awake
         out["method"] = self.method.decode("latin-1")
         out["url"] = self.url.decode("latin-1")
         out["http"] = self.http
@@ -240,17 +248,22 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """A jump of a lane's clock: its read number `n` gave `ns` nanoseconds after the tape's start (may be negative)."""
+    """A jump of a lane's clock: its read number `n` gave `ns` nanoseconds after the tape's start (may be negative).
+
+    `slept`: it was the first read after the lane had slept.
+    """
 
     kind: ClassVar[str] = "clock"
     t: int
     lane: str
     n: int
     ns: int
+    slept: bool = False
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        return {"t": self.t, "lane": self.lane, "n": self.n, "ns": self.ns} | self.extra
+        out: Json = {"t": self.t, "lane": self.lane, "n": self.n, "ns": self.ns}
+        return (out | {"slept": True} if self.slept else out) | self.extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +278,20 @@ class LaneEnd:
 
     def to_json(self) -> Json:
         return {"t": self.t, "lane": self.lane, "reads": self.reads} | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A task that had made a request completed: a `lane`, and its `parent`, of whose tasks the order is of interest."""
+
+    kind: ClassVar[str] = "done"
+    t: int
+    lane: str
+    parent: str
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        return {"t": self.t, "lane": self.lane, "parent": self.parent} | self.extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,7 +386,21 @@ class Unknown:
 
 
 type Record = (
-    Head | Request | Response | Chunks | End | Note | Lane | Clock | LaneEnd | Env | Value | Exit | Seal | Unknown
+    Head
+    | Request
+    | Response
+    | Chunks
+    | End
+    | Note
+    | Lane
+    | Clock
+    | LaneEnd
+    | Done
+    | Env
+    | Value
+    | Exit
+    | Seal
+    | Unknown
 )
 
 

@@ -2,10 +2,11 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from served import tape_of
+from served import exchange, tape_of
 
 from tapeproxy.proxy.shimming import (
     ShimSettings,
@@ -98,3 +99,20 @@ def test_the_taped_tmpdir_is_made_again_and_must_be_ours(tmp_path: Path) -> None
         make_tmpdir(str(tmp_path / "link"))
     with pytest.raises(UsageError, match="cannot be made"):
         make_tmpdir(str(tmp_path / "no" / "parent"))
+
+
+@pytest.mark.parametrize(("rules", "told"), [({"clock": 2}, [{"lane": "m", "asked": [3, 9]}]), ({}, [])])
+def test_where_lanes_asked_is_told_of_tapes_that_know_sleeps(
+    rules: dict[str, int], told: list[object], tmp_path: Path
+) -> None:
+    places = [("m", 1, 9), ("m", 0, 3), ("m", 3, 20), (None, None, None)]
+    exchanges = [exchange() for _ in places]
+    for one, (lane, n, reads) in zip(exchanges, places, strict=True):
+        one.request = replace(one.request, lane=lane, n=n, reads=reads)
+    tape = tape_of(exchanges)
+    tape.head = replace(tape.head, rules=rules)
+    tape.clocks.append(Clock(t=0, lane="m", n=0, ns=0, slept=True))
+    write_reads(tape, tmp_path / "reads")
+    clock, *asked = [json.loads(line) for line in (tmp_path / "reads").read_text().splitlines()]
+    assert clock["slept"] is True
+    assert asked == told

@@ -19,6 +19,10 @@ EPOCH = 1_000
     ("line", "record"),
     [
         ({"k": "clock", "lane": "m", "n": 3, "ns": 1_500}, Clock(t=9, lane="m", n=3, ns=500)),
+        (
+            {"k": "clock", "lane": "m", "n": 3, "ns": 1_500, "slept": True},
+            Clock(t=9, lane="m", n=3, ns=500, slept=True),
+        ),
         ({"k": "clock", "lane": "m", "n": 3, "ns": 900}, Clock(t=9, lane="m", n=3, ns=-100)),
         ({"k": "end", "lane": "m/t0", "reads": 4}, LaneEnd(t=9, lane="m/t0", reads=4)),
         ({"k": "lane", "id": "m/t0", "kind": "t", "name": "w"}, Lane(t=9, id="m/t0", what="thread", name="w")),

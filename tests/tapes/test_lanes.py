@@ -12,6 +12,9 @@ from tapeproxy.tapes.lanes import LaneTag, parse_tag, split_tag
     [
         (b"p0#1@2", LaneTag("p0", 1, 2)),
         (b"p0/t1/a2:x@y#999999999999999@0", LaneTag("p0/t1/a2:x@y", 999999999999999, 0)),
+        (b"p0#1@2~3.1", LaneTag("p0", 1, 2, 3, 1)),
+        (b"p0#1@2~3", None),
+        (b"p0#1@2~", None),
         (b"p0#1@2 ", None),
         (b"p 0#1@2", None),
         (b"p0#1", None),

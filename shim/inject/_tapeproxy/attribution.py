@@ -1,5 +1,7 @@
 """Says on every request that goes to the wire which lane made it: `x-tapeproxy-lane: LANE#n@reads`.
 
+A lane that has slept since its last request adds `~SLEEPS.AWAKE`: how often, and after how many reads the first time.
+
 Knows where HTTP clients write headers, and whether they write to the wire: the peer counts, not the target. The header
 is added below what the agent can see, once, never on CONNECT. aiohttp ignores proxies unless told not to, so its
 requests are sent by way of the one in the environment.
@@ -7,7 +9,7 @@ requests are sent by way of the one in the environment.
 
 from __future__ import annotations
 
-from . import channel, hooks, settings
+from . import channel, clock, completion, hooks, settings
 from .lanes import LANE, current
 from .likeness import resemble
 
@@ -46,8 +48,14 @@ def tag() -> str:
     lane = LANE.get(None) or current()
     lane.tell()
     number = lane.requests
+    text = f"{lane.id}#{number}@{clock.ask(lane)}"
     lane.requests = number + 1
-    return f"{lane.id}#{number}@{lane.reads}"
+    if not number:
+        completion.watch(lane)
+    if lane.sleeps:
+        text += f"~{lane.sleeps}.{lane.awake}"
+        lane.sleeps = 0
+    return text
 
 
 def install() -> None:

@@ -31,7 +31,9 @@ REAL: Any = ModuleType("time", _time.__doc__)
 REAL.__dict__.update(_time.__dict__)
 
 read: Callable[[], int] = _clock.read
-advance: Callable[[int], None] = _clock.advance
+rest: Callable[[Any, Any], None] = _clock.rest
+advance: Callable[[Any, int], None] = _clock.advance
+ask: Callable[[Any], int] = _clock.ask
 _fine: Callable[[], int] = _clock.read_fine
 _origin = settings.ORIGIN
 _MISSING = object()

@@ -36,11 +36,12 @@ class Lane:
 
     __slots__ = (
         "__weakref__",
+        "awake",  # clock: reads before the first sleep since the last request
         "counter",  # randomness: numbers of the blocks to come
         "draw",  # randomness: the generator's random()
         "end",  # clock, replay: reads at the recorded end
         "id",
-        "jumps",  # clock, replay: what is still to come
+        "jumps",  # clock, replay: the lane's course on the tape
         "key",  # randomness: what the blocks are made of
         "kids",
         "kind",
@@ -51,8 +52,10 @@ class Lane:
         "pool",  # randomness: reads from the current block
         "reads",  # clock: number of the next read
         "requests",  # attribution: number of the next request
+        "rest",  # clock: ns slept since the last read; None: not at all
         "rng",  # randomness: the generator behind the functions of `random`
         "seeded",  # randomness: the explicit seed in force, inherited
+        "sleeps",  # clock: sleeps since the last request
         "stamps",  # identifiers: the last of each version
         "time",  # clock: last value in ns, or None
         "told",  # whether the lane line is written
@@ -67,6 +70,9 @@ class Lane:
         self.kids: dict[str, int] = {}
         self.reads = 0
         self.requests = 0
+        self.sleeps = 0
+        self.awake = 0
+        self.rest: int | None = None
         self.time: int | None = None
         self.jumps: Any = None
         self.next_jump: Any = -1

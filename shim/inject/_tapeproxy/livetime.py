@@ -95,11 +95,28 @@ def read_fine() -> int:
     return value
 
 
-def advance(ns: int) -> None:
-    """Move the current lane's clock on, after a sleep that took at least so long."""
-    lane = _get(None) or current()
-    if lane.time is not None:
-        lane.time += ns
+def rest(lane: Any, seconds: Any) -> None:
+    """The lane has slept, or is about to. Its next read is taped and marked: there a replay finds its place again."""
+    global _last
+    if not seconds:  # it only lets others run, as libraries do at every turn
+        return
+    if not lane.sleeps:
+        lane.awake = lane.reads
+    lane.sleeps += 1
+    lane.rest = 0
+    if lane is _last:
+        _last = None
+
+
+def advance(lane: Any, ns: int) -> None:
+    """The lane has slept for so long, and real time with it."""
+
+
+def ask(lane: Any) -> int:
+    """The lane makes a request: how many reads it has made."""
+    lane.rest = None
+    reads: int = lane.reads
+    return reads
 
 
 def _look(lane: Any) -> int:
@@ -135,7 +152,11 @@ def _jump(lane: Lane) -> int:
         _base = wall - now  # the wall clock moved forward; one that was set back is left to catch up
     _skew = 0
     number, value = _take(lane, now + _base, before)
-    channel.emit("clock", lane=lane.id, n=number, ns=value)
+    if lane.rest is None:
+        channel.emit("clock", lane=lane.id, n=number, ns=value)
+    else:
+        lane.rest = None
+        channel.emit("clock", lane=lane.id, n=number, ns=value, slept=True)
     _pace(now, number, value)
     return value
 

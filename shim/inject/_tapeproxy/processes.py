@@ -10,7 +10,7 @@ import os
 import sys
 from _thread import get_ident
 
-from . import channel, hooks, lanes
+from . import channel, hooks, lanes, pythons
 from .inheritance import child_environment, inherited
 from .lanes import LANE, Lane, current
 from .likeness import resemble, stand_for
@@ -123,9 +123,11 @@ def _fork_exec(original: Callable[..., int]) -> Callable[..., int]:
         thread = get_ident()
         _execs.add(thread)
         try:
-            return original(*_with_lane(args))
+            pid = original(*_with_lane(args))
         finally:
             _execs.discard(thread)
+        pythons.report(args[0], args[1], pid)
+        return pid
 
     return fork_exec
 
@@ -190,6 +192,7 @@ def _execute(original: Callable[..., Any], path: Any, argv: Any, env: Any) -> An
     try:
         changed: Any = child_environment(env, parent.child("p"))
         lanes.close_all()
+        pythons.report(argv, (path,), os.getpid())
     except Exception as error:
         _unlaned("execve", error)
         changed = env
@@ -206,7 +209,9 @@ def _posix_spawn(original: Callable[..., Any]) -> Callable[..., Any]:
             env = child_environment(inherited() if env is None else env, _lane_of(argv))
         except Exception as error:
             _unlaned("posix_spawn", error)
-        return original(path, argv, env, *args, **kwargs)
+        pid = original(path, argv, env, *args, **kwargs)
+        pythons.report(argv, (path,), pid)
+        return pid
 
     return posix_spawn
 
@@ -279,6 +284,7 @@ def _with_environment(original: Callable[..., Any]) -> Callable[..., Any]:
         changed = child_environment(inherited() if env is None else env, new_lane("p"))
         kwargs["env"] = {os.fsdecode(name): os.fsdecode(value) for name, value in changed.items()}
         token = LANE.set(lanes.soft(_EXEC))  # it forks by itself, and then executes
+        pythons.report(args, args[:1], None)
         try:
             return await original(self, protocol_factory, *args, **kwargs)
         finally:

@@ -1,13 +1,16 @@
-"""time.sleep. Recording, it sleeps; in a replay it returns as soon as nothing else is at work.
+"""Sleeps. Recording, time.sleep sleeps; in a replay it returns as soon as nothing else is at work.
 
-In both, the lane's clock moves on by what was slept, so that a tape needs no jump for it.
+In both, the lane's clock is told of each sleep, asyncio's and trio's too: who polls with them may go another number of
+rounds in a replay, and the first read after a sleep is where the lane's clock finds its place on the tape again.
 """
 
 from __future__ import annotations
 
 from _thread import get_ident
 
-from . import clock, settings
+from . import clock, hooks, settings
+from .lanes import LANE, current
+from .likeness import resemble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ _rows = {}  # type: dict[int, tuple[int, int]]  # thread: sleeps in a row, and w
 
 def sleep_recording(_: object, seconds: float, /) -> None:
     _sleep(seconds)
-    clock.advance(max(_nanoseconds(seconds), 0))
+    clock.rest(LANE.get(None) or current(), seconds)
 
 
 def sleep_replaying(_: object, seconds: float, /) -> None:
@@ -42,7 +45,9 @@ def sleep_replaying(_: object, seconds: float, /) -> None:
     row = min(row + 1, _MOST) if _monotonic() - ended < _ROW else 0
     timeline.wait(timeline.now() + ns, _sleep, _never, _MOMENT * 1.5**row)
     _rows[thread] = (row, _monotonic())
-    clock.advance(ns)
+    lane = LANE.get(None) or current()
+    clock.rest(lane, ns)
+    clock.advance(lane, ns)
 
 
 def _never() -> bool:
@@ -53,11 +58,27 @@ def install() -> None:
     """Replace time.sleep; in a replay, have event loops and locks take part in the timeline too."""
     clock.stand_in(sleep_replaying if settings.REPLAY else sleep_recording, "sleep")
     clock.install()
+    hooks.on_import("asyncio.tasks", _count)
+    hooks.on_import("trio._timeouts", _count)
     if settings.REPLAY:
         from . import locks, loops
 
         loops.install()
         locks.install()
+
+
+def _count(module: Any) -> None:
+    """Tell the lane's clock of this module's sleeps; how long they take is the event loop's business."""
+    original = module.sleep
+
+    async def sleep(delay: Any, *args: Any, **kwargs: Any) -> Any:
+        lane = LANE.get(None) or current()
+        clock.rest(lane, delay)
+        found = await original(delay, *args, **kwargs)
+        clock.advance(lane, max(_nanoseconds(delay), 0))
+        return found
+
+    module.sleep = resemble(sleep, original)
 
 
 def _nanoseconds(seconds: Any) -> int:

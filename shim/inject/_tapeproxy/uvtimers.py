@@ -156,7 +156,7 @@ def _may_listen(chain: list[CodeType]) -> bool:
     if not chain:
         return True
     last = chain[-1]
-    if last.co_name == "sleep" and last.co_filename == asyncio.sleep.__code__.co_filename:
+    if last.co_name == "sleep" and last.co_filename == asyncio.tasks.__file__:
         return False
     return any(is_installed(code.co_filename) or _is_io(code.co_filename) for code in chain)
 

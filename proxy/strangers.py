@@ -1,0 +1,87 @@
+"""Requests without a lane: which process made one, and whether it is a Python that should have had the shim.
+
+Knows /proc; elsewhere than on Linux nothing is found. A look costs a few milliseconds, so only so many are taken.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tapeproxy.proxy.processes import RunProcesses
+from tapeproxy.shim import INJECT
+from tapeproxy.tapes.troubles import WITHOUT_LANE, WITHOUT_SHIM
+
+_MOST_LOOKS = 64
+_PYTHONS = ("python", "pypy")
+_ISOLATING = frozenset("IES")
+
+
+class Strangers:
+    """Looks up who makes requests without a lane. One for a run."""
+
+    def __init__(self, processes: RunProcesses) -> None:
+        self._processes = processes
+        self._ports: set[int] = set()
+        self._pids: set[int] = set()
+
+    def meet(self, port: int, hellos: Iterable[int]) -> dict[str, Any] | None:
+        """A note, as a shim would write it, on the Python whose connection comes from `port`; None: nothing to tell.
+
+        `hellos`: the processes that have the shim. Each process is told of once.
+        """
+        if not port or port in self._ports or len(self._ports) >= _MOST_LOOKS:
+            return None
+        self._ports.add(port)
+        pid = self._processes.owner(port)
+        if pid is None or pid in self._pids or not _is_python(pid):
+            return None
+        self._pids.add(pid)
+        what, how = (WITHOUT_LANE, "") if pid in set(hellos) else (WITHOUT_SHIM, _how(pid))
+        argv = [os.fsdecode(word) for word in _words(pid)]
+        text = f"{' '.join(argv)} (process {pid}{': ' if how else ''}{how})"
+        return {"k": "note", "what": what, "text": text, "data": {"pid": pid, "argv": argv, "how": how}}
+
+
+def _how(pid: int) -> str:
+    """Why a Python has no shim."""
+    options = [word for word in _options(_words(pid)) if _ISOLATING & set(word[1:].decode("latin-1"))]
+    if options:
+        return f"started with {os.fsdecode(options[0])}"
+    if os.fsencode(INJECT) not in _read(pid, "environ"):
+        return "started with an environment of its own"
+    return "an embedded interpreter, or one before 3.9" if not _named_python(pid) else "it said nothing"
+
+
+def _options(words: list[bytes]) -> list[bytes]:
+    """The interpreter's own options, up to the program."""
+    found = []
+    for word in words[1:]:
+        if not word.startswith(b"-") or word.startswith(b"--"):
+            break
+        found.append(word)
+        if word[1:2] in (b"c", b"m"):
+            break
+    return [word for word in found if word[1:2] not in (b"c", b"m", b"X", b"W")]
+
+
+def _is_python(pid: int) -> bool:
+    return _named_python(pid) or b"/libpython" in _read(pid, "maps")
+
+
+def _named_python(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name.startswith(_PYTHONS)
+    except OSError:
+        return False
+
+
+def _words(pid: int) -> list[bytes]:
+    return _read(pid, "cmdline").rstrip(b"\0").split(b"\0")
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:  # gone, or not ours to look at
+        return b""

@@ -1,0 +1,90 @@
+"""The order in which sibling tasks completed: what the tape says, what a replay makes of it. Pure; knows no time.
+
+Who waits for the first of several tasks goes on with the one that was first. Which that is depends on how long the
+answers of each took, and in a replay none takes long. So an answer that would let a task complete waits until those
+before it have completed, and until its parent has asked what it asked before: it may have gone on with them by then.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.records import Done
+
+
+class Disorder(NamedTuple):
+    """The tasks of `parent` completed in another order: `taped`, and `now`, are the lanes that differ."""
+
+    parent: str
+    taped: tuple[str, ...]
+    now: tuple[str, ...]
+
+
+class CompletionOrder:
+    """The order of one tape, and of one replay of it, task by task of each parent."""
+
+    def __init__(self, taped: Iterable[tuple[Done, int]], exchanges: Sequence[Exchange] = ()) -> None:
+        """`taped`: in the order of the tape, each with the number of exchanges that were begun before it."""
+        self._taped: dict[str, list[str]] = {}
+        self._place: dict[str, tuple[str, int]] = {}
+        self._now: dict[str, list[str]] = {}
+        self._done: set[str] = set()
+        self._free: set[str] = set()
+        self._last: dict[str, int] = {}
+        self._asked: Counter[str | None] = Counter()
+        self._before: dict[str, int] = {}
+        begun: Counter[str | None] = Counter()
+        counted = 0
+        for done, before in taped:
+            begun.update(exchange.request.lane for exchange in exchanges[counted:before])
+            counted = before
+            self._before.setdefault(done.lane, begun[done.parent])
+            siblings = self._taped.setdefault(done.parent, [])
+            self._place.setdefault(done.lane, (done.parent, len(siblings)))
+            siblings.append(done.lane)
+        for exchange in exchanges:
+            if exchange.request.lane in self._place:
+                self._last[exchange.request.lane] = exchange.number
+
+    def asked(self, lane: str) -> None:
+        """A lane of the replay makes a request."""
+        self._asked[lane] += 1
+
+    def done(self, lane: str, parent: str) -> None:
+        """A task of the replay has completed."""
+        self._now.setdefault(parent, []).append(lane)
+        self._done.add(lane)
+
+    def must_wait(self, exchange: Exchange) -> bool:
+        """Whether the answer of this exchange, the last of its lane, has to wait for what came before on the tape."""
+        lane = exchange.request.lane
+        if lane is None or self._last.get(lane) != exchange.number:
+            return False
+        parent, place = self._place[lane]
+        if parent in self._free:
+            return False
+        return self._asked[parent] < self._before[lane] or not self._done.issuperset(self._taped[parent][:place])
+
+    def give_up(self, exchange: Exchange) -> str:
+        """Those before it do not complete: let it and its siblings go as they come. Returns their parent."""
+        assert exchange.request.lane is not None
+        parent, _ = self._place[exchange.request.lane]
+        self._free.add(parent)
+        return parent
+
+    @property
+    def given_up(self) -> list[str]:
+        """The parents whose tasks could not be kept in order."""
+        return sorted(self._free)
+
+    def disorders(self) -> Iterator[Disorder]:
+        """Where the replay's tasks completed in another order, those left out that only one of the two has."""
+        for parent, now in self._now.items():
+            taped = self._taped.get(parent, [])
+            both = set(taped) & set(now)
+            was, became = ([lane for lane in lanes if lane in both] for lanes in (taped, now))
+            moved = [place for place, lane in enumerate(was) if became[place : place + 1] != [lane]]
+            if moved:
+                first, end = moved[0], moved[-1] + 1
+                yield Disorder(parent, tuple(was[first:end]), tuple(became[first:end]))
