@@ -38,8 +38,12 @@ def install() -> None:
     """
     from . import channel, settings
 
-    parts = (*_PARTS, "callsites") if settings.TRACE else _PARTS
-    for name in (*parts, "boundary") if os.environ.get("TAPEPROXY_IO") else parts:
+    options = {
+        "callsites": settings.TRACE,
+        "boundary": os.environ.get("TAPEPROXY_IO"),
+        "lockorder": settings.THREADS,
+    }
+    for name in (*_PARTS, *[part for part, wanted in options.items() if wanted]):
         try:
             _install(name)
         except Exception as error:

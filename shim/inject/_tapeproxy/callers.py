@@ -36,7 +36,15 @@ def calling_line() -> tuple[str, bool]:
 
     Where there is none (a look-up in a worker thread, a task of a library's), the innermost library's frame.
     """
-    frame: FrameType | None = sys._getframe(1)
+    return _find(sys._getframe(1))
+
+
+def line_of(frame: FrameType | None) -> str:
+    """The same of another frame than the caller's; empty where there is none."""
+    return _find(frame)[0]
+
+
+def _find(frame: FrameType | None) -> tuple[str, bool]:
     library: FrameType | None = None
     innermost: FrameType | None = None
     while frame is not None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from . import channel
-from .lanes import LANE, root, run_in
+from . import channel, settings
+from .lanes import HERE, LANE, root, run_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Finder:
         for fn in _before.pop(name, ()):
             _run(fn, name)
         apart = LANE.get(None) is not root()
-        if name not in _after and not apart:
+        if name not in _after and not apart and not settings.THREADS:
             return None
         spec = self._search(name, path, target)
         if spec is not None and spec.loader is not None:
@@ -85,7 +85,11 @@ def _watch(loader: Any, apart: bool) -> None:
     def load(given: Any) -> Any:
         own.pop(method, None)
         name = given if isinstance(given, str) else given.__spec__.name
-        result = run_in(root().child(f"i:{name}:"), execute, given) if apart else execute(given)
+        HERE.importing = getattr(HERE, "importing", 0) + 1
+        try:
+            result = run_in(root().child(f"i:{name}:"), execute, given) if apart else execute(given)
+        finally:
+            HERE.importing -= 1
         for fn in _after.get(name, ()):
             _run(fn, name, result or given)
         return result

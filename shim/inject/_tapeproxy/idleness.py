@@ -30,6 +30,7 @@ class Others:
 _OURS = os.path.dirname(__file__) + os.sep
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+_LOCKS = _OURS + "lock"  # lockorder, lockrecord, lockreplay
 _LOOK_AGAIN = 10_000_000  # ns that a look at the children holds
 
 queued: set[Any] = set()
@@ -61,12 +62,14 @@ def others(waits: Mapping[int, tuple[float, Callable[[], bool] | None]]) -> str:
         wait = waits.get(thread)
         if _is_at_work(thread, frame, wait) if wait is None or wait[1] is None else wait[1]():
             return Others.BUSY
-    if _child_runs():
+    if child_runs():
         return Others.CHILDREN
     return Others.IDLE if len(frames) > 1 else Others.NONE
 
 
 def _is_at_work(thread: int, frame: FrameType, wait: object) -> bool:
+    while frame.f_code.co_filename.startswith(_LOCKS) and frame.f_back is not None:
+        frame = frame.f_back  # our acquire stands between
     check = _WAITING.get((_tail(frame.f_code.co_filename), frame.f_code.co_name))
     kind = check(frame) if check is not None else None
     if kind == _TIMED and wait is None:  # it may end before any other wait does, unless it is of no concern
@@ -166,7 +169,7 @@ _WAITING = {
 }
 
 
-def _child_runs() -> bool:
+def child_runs() -> bool:
     """Whether a child process runs that isn't one of multiprocessing's own helpers."""
     global _children
     looked, found = _children

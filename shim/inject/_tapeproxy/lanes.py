@@ -129,7 +129,8 @@ LANE: ContextVar[Lane] = ContextVar("tapeproxy_lane")
 system_urandom = os.urandom
 """The system's own entropy: for what belongs to the whole machine, never for what the agent sees."""
 _live: dict[str, ref[Lane]] = {}
-_here = _thread._local()
+HERE = _thread._local()
+"""By thread: its own `lane`, and how many modules it is `importing`, one within the other (of those watched)."""
 _numbers = count()  # of soft lanes
 _before_close: list[Callable[[], object]] = []
 _root = Lane("?")  # until install()
@@ -145,9 +146,9 @@ def current() -> Lane:
     lane = LANE.get(None)
     if lane is None:
         # An empty context, a greenlet, or a thread that C code started.
-        lane = soft("g") if _in_greenlet() else getattr(_here, "lane", None)
+        lane = soft("g") if _in_greenlet() else getattr(HERE, "lane", None)
         if lane is None:
-            lane = _here.lane = soft("t")
+            lane = HERE.lane = soft("t")
         LANE.set(lane)
     return lane
 
@@ -165,7 +166,7 @@ def soft(kind: str, name: str = "") -> Lane:
 
 def enter_thread(lane: Lane) -> None:
     """Make `lane` the one of this thread, also for code that it runs in an empty context."""
-    _here.lane = lane
+    HERE.lane = lane
     LANE.set(lane)
 
 

@@ -14,6 +14,9 @@ SIDECAR = os.environ.get("TAPEPROXY_SIDECAR", "")
 READS = os.environ.get("TAPEPROXY_READS", "")
 """Replay: the file with the tape's clock records; empty: there is none."""
 
+THREADS = os.environ.get("TAPEPROXY_THREADS", "")
+"""Recording: `1` if the order of locks is to be taped. Replay: the file with it. Empty: locks are left alone."""
+
 
 def _seed(text: str) -> bytes:
     """The run's 32-byte seed. A missing or broken one is an error: seeding from zeros would be predictable."""

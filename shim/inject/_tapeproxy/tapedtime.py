@@ -42,7 +42,7 @@ class _Tape:
     def read(self, lane: str) -> None:
         """Look up a lane, and those below it that are not known yet."""
         found = {}  # type: dict[str, list[tuple[int, int]]]
-        for line in _lines(settings.READS, lane):
+        for line in lines_of(settings.READS, lane):
             if "ns" in line:
                 found.setdefault(line["lane"], []).append((line["n"], line["ns"]))
                 if line.get("slept"):
@@ -209,7 +209,7 @@ def _load() -> _Tape:
     return _tape
 
 
-def _lines(path: str, lane: str) -> Iterator[dict[str, Any]]:
+def lines_of(path: str, lane: str) -> Iterator[dict[str, Any]]:
     """The file's lines on this lane and those below it, and the first line in any case.
 
     Uses json's scanner without json, whose import costs more than all else here.

@@ -72,6 +72,11 @@ def is_still() -> bool:
     return others(_waits) in (Others.NONE, Others.IDLE)
 
 
+def is_stuck() -> bool:
+    """Whether nobody in this process is at work, and no wait will end by itself: not the caller's, either."""
+    return is_still() and all(end == FOREVER for end, _ in list(_waits.values()))
+
+
 def leap(end: float) -> bool:
     """Skip what is left until `end`, and say so, unless another wait ends before it."""
     global _leapt, _landed
