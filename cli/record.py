@@ -27,6 +27,7 @@ from tapeproxy.tapes.errors import TapeExistsError, UsageError
     "--no-shim", is_flag=True, help="Tape the wire alone: leave the agent's clock and randomness as they are."
 )
 @click.option("--io", is_flag=True, help="Tape also what the agent reads from files, folders and other programs.")
+@click.option("--threads", is_flag=True, help="Tape also the order in which threads get locks; a replay keeps it.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings.")
 @click.pass_context
 def command(
@@ -40,6 +41,7 @@ def command(
     timeout: float | None,
     no_shim: bool,
     io: bool,
+    threads: bool,
     quiet: bool,
 ) -> int:
     """Run an agent and tape every HTTP exchange it makes.
@@ -60,6 +62,8 @@ def command(
         raise UsageError("there is no command to record", fix="put it after --: tapeproxy record -- python agent.py")
     if io and no_shim:
         raise UsageError("--io is the shim's work", fix="leave out --no-shim")
+    if threads and no_shim:
+        raise UsageError("--threads is the shim's work", fix="leave out --no-shim")
     settings = RecordSettings(
         tape=output or default_path(argv, datetime.now(UTC)),
         argv=argv,
@@ -73,6 +77,7 @@ def command(
         timeout=timeout,
         shim=not no_shim,
         io=io,
+        threads=threads,
     )
     while True:
         try:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from tapeproxy.tapes.errors import UsageError
+
 if TYPE_CHECKING:
     from tapeproxy.proxy.guard import GuardChoice
     from tapeproxy.proxy.replaying import ReplaySettings
@@ -41,6 +43,11 @@ _OPTIONS = (
         "writes, or leave it alone.  [default: verify]",
     ),
     click.option(
+        "--threads/--no-threads",
+        default=None,
+        help="Give locks to threads in the order of the tape, or as they come.  [default: the former if recorded so]",
+    ),
+    click.option(
         "--guard",
         type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
         default="auto",
@@ -51,7 +58,7 @@ _OPTIONS = (
         "--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape."
     ),
 )
-NAMES = ("timeout", "max_violations", "on_drift", "match", "no_shim", "io", "guard", "allow")
+NAMES = ("timeout", "max_violations", "on_drift", "match", "no_shim", "io", "threads", "guard", "allow")
 """The options' parameters, in the order of the help."""
 
 
@@ -65,6 +72,7 @@ class RunOptions:
     match: Literal["lane", "any"]
     no_shim: bool
     io: "IoMode | None"
+    threads: bool | None
     guard: "GuardChoice"
     allow: tuple[str, ...]
 
@@ -79,6 +87,8 @@ class RunOptions:
         from tapeproxy.proxy.guard import HostPort, establish
         from tapeproxy.proxy.replaying import ReplaySettings
 
+        if self.threads and self.no_shim:
+            raise UsageError("--threads is the shim's work", fix="leave out --no-shim")
         plan = establish(self.guard, [HostPort.parse(place) for place in self.allow], reachable=port != 0)
         return ReplaySettings(
             tape=tape,
@@ -93,6 +103,7 @@ class RunOptions:
             match=self.match,
             shim=not self.no_shim,
             io=self.io,
+            threads=self.threads,
         )
 
 

@@ -68,6 +68,7 @@ class RecordSettings:
     timeout: float | None = None
     shim: bool = True
     io: bool = False
+    threads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +279,7 @@ def _open_tape(
         tmpdir=make_tmpdir(),
         io=settings.io,
         rules=head.rules | {"clock": CLOCK_RULES},
+        threads=settings.threads,
     )
     assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
     try:
@@ -296,6 +298,7 @@ def _open_tape(
         sidecar=Path(folder).absolute(),
         proxy=f"{settings.host}:{wire.port}",
         io=IoSettings(mode="record", base=settings.cwd) if settings.io else None,
+        threads="1" if settings.threads else "",
     )
     return shim_environment(settings.environment, shim)
 

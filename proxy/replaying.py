@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment
 from tapeproxy.proxy.guard import Guard, GuardPlan
+from tapeproxy.proxy.lockorder import keeps_order
 from tapeproxy.proxy.origin import is_ours
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.redactionkey import load_key
@@ -54,7 +55,8 @@ _SILENCE = 0.2
 class ReplaySettings:
     """What to replay and how. `argv` empty: the taped command. `speed`: None at once, 1.0 as recorded.
 
-    `max_violations`: the run is stopped at so many. `timeout` in seconds.
+    `max_violations`: the run is stopped at so many. `timeout` in seconds. `threads`: keep the tape's order of locks;
+    None: if it has one.
     `call_sites`: the agent runs silently, and the shim tells of every read, also if the tape was recorded without it.
     """
 
@@ -69,6 +71,7 @@ class ReplaySettings:
     guard: GuardPlan = field(default_factory=lambda: GuardPlan(Guard.NONE))
     match: Literal["lane", "any"] = "lane"
     shim: bool = True
+    threads: bool | None = None
     faults: "tuple[Fault, ...]" = ()
     call_sites: bool = False
     io: IoMode | None = None
@@ -128,6 +131,7 @@ class Wire:
         self.tape = tape
         self.ending = ending
         self.port = 0
+        self._threads = keeps_order(tape, settings.threads, settings.tape)
         self._ca = CertificateAuthority.open()
         self._redactor = Redactor(load_key(), secret_values(settings.environment))
         self._began = _began(tape)
@@ -172,7 +176,15 @@ class Wire:
         traced = self.settings.call_sites
         if self.settings.shim and (self.tape.head.seed is not None or traced):
             trace = _trace() if traced else None
-            session.shims = Shims(self.tape, replayer, self._redactor, Strangers(run), trace=trace, io=self.settings.io)
+            session.shims = Shims(
+                self.tape,
+                replayer,
+                self._redactor,
+                Strangers(run),
+                trace=trace,
+                io=self.settings.io,
+                threads=self._threads,
+            )
             replayer.untagged = session.shims.untagged
             replayer.keeps_order = self.settings.speed is None
             session.environment |= session.shims.variables(self.settings.environment, f"127.0.0.1:{self.port}")

@@ -55,6 +55,7 @@ class ShimSettings:
     """`origin_ns` is where monotonic clocks begin, in nanoseconds since 1970; `reads` is a file for a replay.
 
     `trace`: the shim tells of every read, in a replay.
+    `threads`: recording, `1` where the order of locks is taped; in a replay the file with it; empty otherwise.
     """
 
     mode: Literal["record", "replay"]
@@ -69,6 +70,7 @@ class ShimSettings:
     allow: tuple[str, ...] = ()
     trace: bool = False
     io: IoSettings | None = None
+    threads: str = ""
 
 
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
@@ -90,6 +92,8 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
         out["TAPEPROXY_STRICT"] = "1"
     if settings.trace:
         out["TAPEPROXY_TRACE"] = "1"
+    if settings.threads:
+        out["TAPEPROXY_THREADS"] = settings.threads
     if settings.allow:
         out["TAPEPROXY_ALLOW"] = ",".join(settings.allow)
     return out if settings.io is None else out | settings.io.variables()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tapeproxy.proxy.lockorder import write_order
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.shimming import (
     IoMode,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 CLOCK_READS = "clock reads of the lane"
 """Where a drift differs that is a lane's reading on past its end on the tape."""
 _PAST_END = "clock-past-end"
+_LOCK_ORDER = "lock-order"
 
 
 class Shims:
@@ -53,6 +55,7 @@ class Shims:
         *,
         trace: "TraceLines | None" = None,
         io: IoMode | None = None,
+        threads: bool = False,
     ) -> None:
         self.trace = trace
         self._strangers = strangers
@@ -66,6 +69,7 @@ class Shims:
         self._values = None if self._io == "live" else _value_check(tape, redactor, replayer)
         self._replayer = replayer
         self._redactor = redactor
+        self._threads = threads
         self._folder = Path(tempfile.mkdtemp(prefix="tapeproxy-replay-"))
         self._sidecars = Sidecars(self._folder)
         # A secret that is absent has a placeholder, and another key is what a replay is for.
@@ -79,6 +83,9 @@ class Shims:
         epoch = epoch_ns(head.started_at)
         reads = self._folder / "reads"
         write_reads(self._tape, reads)
+        locks = self._folder / "locks"
+        if self._threads:
+            write_order(self._tape, locks)
         settings = ShimSettings(
             mode="replay",
             seed=head.seed or new_seed(),
@@ -91,6 +98,7 @@ class Shims:
             strict=True,
             trace=self.trace is not None,
             io=self._io_settings(),
+            threads=str(locks) if self._threads else "",
         )
         return shim_environment(parent, settings)
 
@@ -178,6 +186,8 @@ class Shims:
                 where = text(str(line.get("where", "")))
                 what = f"the agent tried to reach {text(str(address))} past the proxy, and was refused"
                 self._replayer.violate(Violation("egress", f"{line.get('what', 'connect')} at {where}", what))
+            case {"k": "note", "what": what} if what == _LOCK_ORDER and not self._replayer.injected:
+                self._replayer.drift(Drift(text(str(line.get("lane", "?"))), text(str(line.get("text", what)))))
             case {"k": "note", "what": what} if what == _PAST_END:
                 self._begin_past(line)
             case {"k": "done", "lane": str(lane), "parent": str(parent)}:

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from tapeproxy.tapes.records import Clock, Done, Env, Json, Lane, LaneEnd, Note, Record
+from tapeproxy.tapes.records import Clock, Done, Edge, Env, Json, Lane, LaneEnd, Note, Record
 from tapeproxy.tapes.redaction import Redactor
 
 _READ = 1 << 18
@@ -105,6 +105,8 @@ def to_record(line: Line, t: int, epoch_ns: int, redactor: Redactor) -> Record |
             case {"k": "env", "name": str(name)}:
                 digest = line.get("digest")
                 return Env(t=t, name=name, digest=digest if isinstance(digest, str) else None)
+            case {"k": "edge", "what": str(what), "on": str(on), "lane": str(lane), "n": int(n)} if n >= 0:
+                return Edge(t=t, what=what, on=on, lane=lane, n=n)
             case {"k": "hello"}:
                 return Note(t=t, what="process", text=_words(line, redactor), data=_facts(line, redactor))
             case {"k": "bypass", "address": address}:

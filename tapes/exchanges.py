@@ -12,6 +12,7 @@ from tapeproxy.tapes.records import (
     Chunks,
     Clock,
     Done,
+    Edge,
     End,
     Env,
     Exit,
@@ -72,6 +73,7 @@ class Tape:
     dones: list[tuple[Done, int]] = field(default_factory=list)  # each with the number of exchanges begun before it
     envs: list[Env] = field(default_factory=list)
     values: list[tuple[int, Value]] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
     exit: Exit | None = None
     seal: Seal | None = None
 
@@ -125,6 +127,8 @@ def _place(tape: Tape, by_index: dict[int, Exchange], index: int, record: Record
             tape.envs.append(record)
         case Value():
             tape.values.append((index, record))
+        case Edge():
+            tape.edges.append(record)
         case Exit():
             tape.exit = record
         case Seal():

@@ -67,6 +67,7 @@ class Head:
     hash_seed: str | None = None
     tmpdir: str | None = None
     io: bool = False
+    threads: bool = False
     rules: Json = field(default_factory=dict)
     parent: Json | None = None
     branch: Json | None = None
@@ -97,6 +98,8 @@ class Head:
             "hash_seed": self.hash_seed,
             "tmpdir": None if self.tmpdir is None else dump_text(self.tmpdir),
         }
+        if self.threads:
+            out["threads"] = True
         optional |= {"parent": self.parent, "branch": self.branch, "edit": self.edit}
         return out | {k: v for k, v in optional.items() if v is not None} | self.extra
 
@@ -341,6 +344,22 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """Two lanes met: `lane` was the `n`-th to acquire the lock `on`, or was refused it (`what`), counted from 0."""
+
+    kind: ClassVar[str] = "edge"
+    t: int
+    what: str
+    on: str
+    lane: str
+    n: int
+    extra: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        return {"t": self.t, "what": self.what, "on": dump_text(self.on), "lane": self.lane, "n": self.n} | self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
     """How the agent's own process ended: an exit `code`, or the name of the `signal` that killed it."""
 
@@ -398,6 +417,7 @@ type Record = (
     | Done
     | Env
     | Value
+    | Edge
     | Exit
     | Seal
     | Unknown

@@ -33,7 +33,7 @@ def test_our_folder_comes_first_and_the_user_s_own_path_stays() -> None:
 
 
 def test_a_replay_is_told_where_its_readings_are() -> None:
-    assert "TAPEPROXY_READS" not in shim_environment({}, SETTINGS)
+    assert not {"TAPEPROXY_READS", "TAPEPROXY_THREADS"} & shim_environment({}, SETTINGS).keys()
     replay = ShimSettings(
         mode="replay",
         seed="ab" * 32,

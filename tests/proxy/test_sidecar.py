@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tapeproxy.proxy.sidecar import Sidecars, to_record
-from tapeproxy.tapes.records import Clock, Env, Lane, LaneEnd, Note
+from tapeproxy.tapes.records import Clock, Edge, Env, Lane, LaneEnd, Note
 from tapeproxy.tapes.redaction import Redactor
 
 KEY = bytes(range(32))
@@ -28,6 +28,11 @@ EPOCH = 1_000
         ({"k": "lane", "id": "m/t0", "kind": "t", "name": "w"}, Lane(t=9, id="m/t0", what="thread", name="w")),
         ({"k": "env", "name": "HOME", "digest": "ab"}, Env(t=9, name="HOME", digest="ab")),
         ({"k": "env", "name": "HOME", "digest": None}, Env(t=9, name="HOME", digest=None)),
+        (
+            {"k": "edge", "what": "refused", "on": "m#a:0", "lane": "m/t0", "n": 4},
+            Edge(t=9, what="refused", on="m#a:0", lane="m/t0", n=4),
+        ),
+        ({"k": "edge", "what": "refused", "on": "m#a:0", "lane": "m/t0", "n": -1}, None),
         ({"k": "note", "what": "x", "text": "y", "data": 1}, Note(t=9, what="x", text="y", data={"data": 1})),
         ({"k": "clock", "lane": "m", "n": "3", "ns": 1}, None),
         ({"k": "clock"}, None),

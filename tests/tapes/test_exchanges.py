@@ -30,7 +30,7 @@ def test_interleaved_exchanges_are_sorted_out() -> None:
                 Chunks(t=10, of=1, parts=((0, b"no"), (5, b"pe"))),
                 Chunks(t=11, of=2, parts=((None, b"yes"),)),
                 End(t=12, of=2, how="complete"),
-                Unknown(kind="edge"),
+                Unknown(kind="crash"),
                 Note(t=13, what="x"),
                 End(t=14, of=1, how="reset"),
             ]

@@ -11,6 +11,7 @@ from tapeproxy.tapes.records import (
     Chunks,
     Clock,
     Done,
+    Edge,
     End,
     Env,
     Exit,
@@ -74,6 +75,7 @@ RECORDS: dict[str, SearchStrategy[Record]] = {
         origin=optional(st.integers(-(2**63), 2**63)),
         hash_seed=optional(text),
         tmpdir=optional(native),
+        threads=st.booleans(),
         rules=objects,
         parent=optional(objects),
         branch=optional(objects),
@@ -145,6 +147,7 @@ RECORDS: dict[str, SearchStrategy[Record]] = {
         data=objects,
         extra=extra,
     ),
+    "edge": st.builds(Edge, t=natural, what=text, on=native, lane=text, n=natural, extra=extra),
     "exit": st.builds(
         Exit,
         t=natural,
