@@ -12,6 +12,7 @@ from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.choose import default_path
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.recorded import closing_lines, warnings
+from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.tapes.errors import TapeExistsError, UsageError
 
 
@@ -28,6 +29,7 @@ from tapeproxy.tapes.errors import TapeExistsError, UsageError
 )
 @click.option("--io", is_flag=True, help="Tape also what the agent reads from files, folders and other programs.")
 @click.option("--threads", is_flag=True, help="Tape also the order in which threads get locks; a replay keeps it.")
+@rule_options
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings.")
 @click.pass_context
 def command(
@@ -52,7 +54,9 @@ def command(
     tapeproxy record --map api.openai.com=http://127.0.0.1:8000 -- ./agent.sh
 
     The agent runs as it would without us: same terminal, same signals, same exit code. Credentials are replaced by
-    tokens on the tape, never in what is sent. The exit code is the agent's; 5 if the tape could not be written whole.
+    tokens on the tape, never in what is sent. Rules for telling requests apart (here, in tapeproxy.toml or in
+    [tool.tapeproxy]) go on the tape, and replays keep to them. The exit code is the agent's; 5 if the tape could not
+    be written whole.
     """
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.proxy.recording import RecordSettings, record
@@ -78,6 +82,7 @@ def command(
         shim=not no_shim,
         io=io,
         threads=threads,
+        rules=given_rules(ctx),
     )
     while True:
         try:

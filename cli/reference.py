@@ -67,6 +67,7 @@ and `rule` (what would make it no difference) |
 | `trace` | the trace hash of the answers that were given: where all were, the one in the tape's seal |
 | `refused_certificate` | host and reason, for clients that did not take our certificate |
 | `notes` | what else was noticed, as sentences |
+| `rules` | by what requests were told apart: a list of `rule` (its text) and `matched` (it found something to do) |
 | `injected` | the faults of `--inject` that requests got: `fault`, `number`, `request`, `exchange` |
 | `provenance` | with `--explain`: a list of `request`, `where`, `asked`, `sources`, `sites`, `hint` (a sentence) |
 | `sources` | reads that are in what was asked: `how`, `text` (that part), `site`, `lane`, `clamped` (by the tape) |

@@ -81,7 +81,8 @@ def command(
 
     The tape server has no way upstream, and on Linux the run is kept from the network altogether (--guard). A request
     that is not on the tape is a violation: it is answered with status 470, explained on the terminal, and makes the
-    exit code 3 whatever the agent does about it. Otherwise the exit code is the agent's; 4 when a server of the run
+    exit code 3 whatever the agent does about it. Requests are told apart by the rules on the tape and those given here,
+    in tapeproxy.toml or in [tool.tapeproxy]. Otherwise the exit code is the agent's; 4 when a server of the run
     answered another way than on the tape, or with --require-all when an exchange was left over; 124 after --timeout.
 
     --inject tests how the agent takes an error: 'host=api.openai.com nth=1 status=429 retry-after=2'. First which

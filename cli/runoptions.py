@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,8 +58,21 @@ _OPTIONS = (
     click.option(
         "--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape."
     ),
+    rule_options,
+    click.option("--no-taped-rules", is_flag=True, help="Leave out the rules that are on the tape."),
 )
-NAMES = ("timeout", "max_violations", "on_drift", "match", "no_shim", "io", "threads", "guard", "allow")
+NAMES = (
+    "timeout",
+    "max_violations",
+    "on_drift",
+    "match",
+    "no_shim",
+    "io",
+    "threads",
+    "guard",
+    "allow",
+    "no_taped_rules",
+)
 """The options' parameters, in the order of the help."""
 
 
@@ -75,6 +89,7 @@ class RunOptions:
     threads: bool | None
     guard: "GuardChoice"
     allow: tuple[str, ...]
+    no_taped_rules: bool
 
     def settings(
         self, tape: Path, argv: tuple[str, ...], *, pace: float | None = None, port: int = 0
@@ -89,6 +104,7 @@ class RunOptions:
 
         if self.threads and self.no_shim:
             raise UsageError("--threads is the shim's work", fix="leave out --no-shim")
+        rules = given_rules(click.get_current_context())
         plan = establish(self.guard, [HostPort.parse(place) for place in self.allow], reachable=port != 0)
         return ReplaySettings(
             tape=tape,
@@ -104,6 +120,8 @@ class RunOptions:
             shim=not self.no_shim,
             io=self.io,
             threads=self.threads,
+            rules=rules,
+            taped_rules=not self.no_taped_rules,
         )
 
 

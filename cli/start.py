@@ -15,6 +15,7 @@ import click
 from tapeproxy.cli.choose import choose_tape, default_path
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.replay import Pace, Teller, tell
+from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.proxy.state import NoProxyError, State, already_running, clear_state, no_proxy, read_state, write_state
 from tapeproxy.tapes.errors import TapeWriteError
 
@@ -30,8 +31,16 @@ if TYPE_CHECKING:
 @click.option("--pace", type=Pace(), default="none", metavar="none|recorded|FACTOR", help="As for replay.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
+@rule_options
+@click.pass_context
 def command(
-    output: Path | None, force: bool, replayed: str | None, pace: float | None, port: int, maps: tuple[str, ...]
+    ctx: click.Context,
+    output: Path | None,
+    force: bool,
+    replayed: str | None,
+    pace: float | None,
+    port: int,
+    maps: tuple[str, ...],
 ) -> int:
     """Run a proxy until it is stopped, for agents started elsewhere.
 
@@ -43,14 +52,15 @@ def command(
     """
     from tapeproxy.addons.hostmap import parse_map
 
-    environment = dict(os.environ)
+    environment, rules = dict(os.environ), given_rules(ctx)
     if running := read_state():
         raise already_running(running)
     if replayed is not None:
         from tapeproxy.proxy.replaying import ReplaySettings
 
         tape = choose_tape(replayed)
-        return asyncio.run(_serve(ReplaySettings(tape=tape, environment=environment, speed=pace, port=port)))
+        serving = ReplaySettings(tape=tape, environment=environment, speed=pace, port=port, rules=rules)
+        return asyncio.run(_serve(serving))
     from tapeproxy.proxy.recording import RecordSettings
 
     settings = RecordSettings(
@@ -61,6 +71,7 @@ def command(
         force=force,
         port=port,
         hosts=parse_map(maps),
+        rules=rules,
     )
     return asyncio.run(_record(settings))
 

@@ -21,6 +21,7 @@ from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
 from tapeproxy.proxy.commands import check_command
 from tapeproxy.proxy.iovalues import ValueReader
+from tapeproxy.proxy.machine import machine_facts
 from tapeproxy.proxy.mitm import RecordWire, WireOptions
 from tapeproxy.proxy.origin import origin_mark
 from tapeproxy.proxy.processes import RunProcesses
@@ -38,11 +39,15 @@ from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapefile import TapeWriter, read_entries, started_at
+from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.errors import TapeFormatError
-from tapeproxy.tapes.identity import VERSION, parse_target
+from tapeproxy.tapes.identity import parse_target
+from tapeproxy.tapes.machine import NOTE, Facts, Noticed, usable
 from tapeproxy.tapes.positions import CLOCK_RULES
-from tapeproxy.tapes.records import End, Exit, Head, Note, Record, Request
+from tapeproxy.tapes.reading import VERSION
+from tapeproxy.tapes.records import End, Exit, Head, Json, Note, Record, Request
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.secretvars import secret_names, secret_values
 from tapeproxy.tapes.trace import TraceHasher
 from tapeproxy.tapes.troubles import Troubles
@@ -53,7 +58,10 @@ LINGER = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSettings:
-    """What to record, where to. `environment` is the user's; `hosts` are --map rules; `timeout` in seconds."""
+    """What to record, where to. `environment` is the user's; `hosts` are --map rules; `timeout` in seconds.
+
+    `rules` say by what a replay will tell requests apart.
+    """
 
     tape: Path
     argv: tuple[str, ...]
@@ -69,6 +77,7 @@ class RecordSettings:
     shim: bool = True
     io: bool = False
     threads: bool = False
+    rules: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +103,13 @@ class Recorded:
 class Recording:
     """An open recording: programs that run with `environment` are taped."""
 
-    def __init__(self, tape: "FollowedTape", wire: RecordWire, environment: dict[str, str]) -> None:
+    def __init__(
+        self, tape: "FollowedTape", wire: RecordWire, environment: dict[str, str], settings: RecordSettings
+    ) -> None:
         self.environment = environment
         self._followed = tape
         self._wire = wire
+        self._settings = settings
 
     @property
     def tape(self) -> TapeWriter:
@@ -122,7 +134,9 @@ class Recording:
         exchanges, trace, failed = 0, "", dict[tuple[str, str, str], int]()
         if self.tape.failure is None:
             try:
-                exchanges, trace, failed = _summarise(self.tape)
+                noticed = Noticed(self._facts())
+                exchanges, trace, failed = _summarise(self.tape, noticed)
+                self._note_facts(noticed.facts())
             except (TapeFormatError, ValueError) as error:
                 # Neither the seal nor the agent's exit code is lost for that.
                 failure = f"the tape cannot be read back: {error}"
@@ -150,6 +164,17 @@ class Recording:
         await self._wire.stop()
         self._followed.close()
         self.tape.discard()
+
+    def _facts(self) -> Facts:
+        """The facts of this machine, as far as they may stand on a tape."""
+        tmpdir = self.environment.get("TMPDIR")
+        facts = machine_facts(self._settings.environment, self._settings.cwd, tmpdir, pythons=self._followed.pythons())
+        return usable({name: map(self._followed.redact, texts) for name, texts in facts.items()})
+
+    def _note_facts(self, facts: dict[str, list[str]]) -> None:
+        if facts:
+            text = f"requests hold facts of the machine: {', '.join(facts)}"
+            self.tape.add(Note(t=self.tape.now(), what=NOTE, text=text, data=facts))
 
     def _note_failures(self) -> str | None:
         failures = self._wire.failures
@@ -184,6 +209,15 @@ class FollowedTape:
         """Follow the sidecar files in `folder`. `epoch`: the tape's start in nanoseconds since 1970."""
         self._sidecars, self._epoch, self._tmpdir = Sidecars(folder), epoch, Path(tmpdir)
         self._values = ValueReader(self._redactor, bytes.fromhex(seed))
+
+    def pythons(self) -> list[str]:
+        """The versions of the run's interpreters, as far as the shim said."""
+        lines = [] if self._sidecars is None else self._sidecars.processes
+        return list(dict.fromkeys(str(line.get("python", "")) for line in lines))
+
+    def redact(self, text: str) -> str:
+        """`text` without secrets."""
+        return self._redactor.text(text)
 
     def now(self) -> int:
         return self.writer.now()
@@ -257,7 +291,7 @@ async def recording(settings: RecordSettings) -> AsyncIterator[Recording]:
         raise
     child = ChildSettings(f"http://{settings.host}:{wire.port}", bundle, ca.certificate, run_id)
     try:
-        yield Recording(tape, wire, child_environment(settings.environment, child) | environment)
+        yield Recording(tape, wire, child_environment(settings.environment, child) | environment, settings)
     finally:
         await wire.stop()
 
@@ -349,11 +383,15 @@ def _head(settings: RecordSettings, redactor: Redactor, key: bytes) -> Head:
         tz=environment.get("TZ"),
         lang=environment.get("LC_ALL") or environment.get("LANG"),
         secrets=secret_names(environment),
-        rules={"matching": VERSION, "redaction": 1},
+        rules={"matching": VERSION, "redaction": 1} | _rules(settings.rules, redactor),
     )
 
 
-def _summarise(tape: TapeWriter) -> tuple[int, str, dict[tuple[str, str, str], int]]:
+def _rules(rules: tuple[Rule, ...], redactor: Redactor) -> Json:
+    return {"user": [redactor.text(str(rule)) for rule in rules]} if rules else {}
+
+
+def _summarise(tape: TapeWriter, noticed: Noticed) -> tuple[int, str, dict[tuple[str, str, str], int]]:
     """Read the tape back: number of exchanges, trace hash, what failed. That it can be read is the point, too."""
     hasher = TraceHasher()
     exchanges = 0
@@ -362,8 +400,11 @@ def _summarise(tape: TapeWriter) -> tuple[int, str, dict[tuple[str, str, str], i
     for entry in read_entries(tape.path):
         hasher.feed(entry.index, entry.record)
         match entry.record:
-            case Request(url=url):
+            case Request(url=url, body=body, headers=headers):
                 exchanges += 1
+                noticed.look(url)
+                assert isinstance(body, bytes)  # the decoder resolves references
+                noticed.look(decode(body, headers).data)
                 hosts[entry.index] = parse_target(url).authority
             case End(of=of, how=how, error=error):
                 host = hosts.pop(of)

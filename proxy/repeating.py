@@ -129,7 +129,7 @@ class _Repeating:
     def _trace(self, replayed: Replayed) -> str:
         for exchange in replayed.answered:
             if exchange.number not in self._parts:
-                self._parts[exchange.number] = part_of(exchange)
+                self._parts[exchange.number] = part_of(exchange, replayed.reading)
         return join_parts(self._parts[exchange.number] for exchange in replayed.answered)
 
     def _within_bounds(self, output: Output) -> Output:

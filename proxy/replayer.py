@@ -9,14 +9,17 @@ from tapeproxy.tapes.answers import Answer, dropped, flaw, render
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback
-from tapeproxy.tapes.identity import Target, canonical_body, parse_target
+from tapeproxy.tapes.identity import Target, parse_target, read_body, read_target
 from tapeproxy.tapes.lanes import LaneTag, split_tag
+from tapeproxy.tapes.machine import Fact, Facts, facts_of, marks, usable
 from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
 from tapeproxy.tapes.order import CompletionOrder
 from tapeproxy.tapes.positions import compare_positions, knows_sleeps
+from tapeproxy.tapes.reading import Reading, replay_reading, taped_reading
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.requestlines import summary_line
+from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
@@ -64,7 +67,9 @@ class Replayer:
 
     `noticed` is called with every violation and drift as it happens, `witness` with every request to the world,
     `untagged` with the client's port before a request without a lane is decided. `keeps_order`: tasks that
-    complete are told to `order`, so answers may wait for them.
+    complete are told to `order`, so answers may wait for them. `rules` come
+    after the tape's own, which `taped_rules` False leaves out. `here`: facts of this machine. Raises ValueError for a
+    tape that can't be replayed.
     """
 
     tape: Tape
@@ -82,19 +87,33 @@ class Replayer:
     untagged: Callable[[int], None] = lambda _port: None
     keeps_order: bool = False
     order: CompletionOrder = field(init=False)
+    rules: tuple[Rule, ...] = ()
+    taped_rules: bool = True
+    here: Facts = field(default_factory=dict[Fact, tuple[str, ...]])
+    reading: Reading = field(init=False)
     _redact_url: Callable[[bytes], bytes] = field(init=False)
     _redact_lane: Callable[[str], str] = field(init=False)
     _drifted: set[str] = field(default_factory=set)
     _soft: "dict[str, list[tuple[int, tuple[Difference, ...]]]]" = field(default_factory=dict)
+    _taped_facts: Facts = field(init=False)
+    _begun: bool = False
 
     def __post_init__(self) -> None:
-        self.index = Index(self.tape.exchanges, by_lane=self.by_lane)
+        self._read()
         self.order = CompletionOrder(self.tape.dones, self.tape.exchanges)
         self._redact_url = lru_cache(_URLS)(self.redactor.url)
         self._redact_lane = lru_cache(_URLS)(self.redactor.text)
 
+    def learn(self, version: str) -> None:
+        """Take note of the version of a Python of the run, which counts for requests if it comes before the first."""
+        known = self.here.get("python", ())
+        if "python" in self._taped_facts and version not in known and not self._begun:
+            self.here = usable({**self.here, "python": (*known, version)})
+            self._read()
+
     def decide(self, asked: Asked) -> Decision:
         """What to do with a request."""
+        self._begun = True
         # The body is redacted when that matters: what is the same as on the tape, byte for byte, needs no more care.
         tag, headers = split_tag(asked.headers)
         if tag is None:
@@ -103,7 +122,9 @@ class Replayer:
             tag = tag._replace(lane=self._redact_lane(tag.lane))  # as it is on the tape
             self.order.asked(tag.lane)
         lane = tag.lane if tag is not None else None
-        ask = Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane)
+        if self.reading.rules and self.reading.rules.headers():
+            headers = self.redactor.headers(headers)
+        ask = Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane, reading=self.reading)
         try:
             target = parse_target(ask.url)
         except ValueError as error:
@@ -142,8 +163,10 @@ class Replayer:
         found = (
             [Difference("status", str(taped.response.status), str(status))] if taped.response.status != status else []
         )
-        _, was = canonical_body(taped.response.headers, taped.response_body)
-        _, now = canonical_body(headers, self.redactor.content(body))
+        target = read_target(live.ask.url, inside=True, reading=self.reading)
+        local = self.reading.rules.at(target.authority, target.path)
+        _, was = read_body(taped.response.headers, taped.response_body, local, self.reading)
+        _, now = read_body(headers, self.redactor.content(body), local, self.reading)
         found += body_differences(was, now)
         if found:
             what = f"a server of the run answered another way than in exchange {taped.number}"
@@ -189,6 +212,14 @@ class Replayer:
                 f"soft divergence: lane {lane} polled another number of times before the request of exchange "
                 f"{number} ({'; '.join(texts)}){more}"
             )
+
+    def _read(self) -> None:
+        """Decide how requests are read, and index the tape's."""
+        self._taped_facts = facts_of(self.tape.head, self.tape.notes, whole=self.tape.seal is not None)
+        taped_reading(self.tape.head)  # a tape whose own rules can't be read has no trace to compare with
+        marked = marks(self._taped_facts, self.here)
+        self.reading = replay_reading(self.tape.head, self.rules, marked, taped=self.taped_rules)
+        self.index = Index(self.tape.exchanges, by_lane=self.by_lane, reading=self.reading)
 
     def _redacted(self, ask: Ask) -> Ask:
         return ask._replace(body=self.redactor.content(ask.body))

@@ -31,7 +31,10 @@ from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback
+from tapeproxy.tapes.machine import Facts, facts_of
+from tapeproxy.tapes.reading import PLAIN, Reading, taped_reading
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.secretvars import is_secret_name, secret_values
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.trace import join_parts, part_of
@@ -57,6 +60,8 @@ class ReplaySettings:
 
     `max_violations`: the run is stopped at so many. `timeout` in seconds. `threads`: keep the tape's order of locks;
     None: if it has one.
+    `rules` are added to the tape's own, which
+    `taped_rules` False leaves out.
     `call_sites`: the agent runs silently, and the shim tells of every read, also if the tape was recorded without it.
     """
 
@@ -72,6 +77,8 @@ class ReplaySettings:
     match: Literal["lane", "any"] = "lane"
     shim: bool = True
     threads: bool | None = None
+    rules: tuple[Rule, ...] = ()
+    taped_rules: bool = True
     faults: "tuple[Fault, ...]" = ()
     call_sites: bool = False
     io: IoMode | None = None
@@ -96,10 +103,12 @@ class Replayed:
     injected: "list[Injected]" = field(default_factory=list)
     answered: list[Exchange] = field(default_factory=list[Exchange], repr=False)
     provenance: "tuple[Provenance, ...]" = ()
+    rules: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    reading: Reading = field(default=PLAIN, repr=False)
 
     def trace(self) -> str:
         """The trace hash of the answers that were given out: the one in the tape's seal, where all were."""
-        return join_parts(map(part_of, self.answered))
+        return join_parts(part_of(exchange, self.reading) for exchange in self.answered)
 
     def to_json(self, trace: str | None = None) -> dict[str, Any]:
         """The report of `--report`; `trace`: what `trace()` gives, where it is known already."""
@@ -120,6 +129,7 @@ class Replayed:
             "notes": self.notes,
             "injected": [one.to_json() for one in self.injected],
             "provenance": [found.to_json() for found in self.provenance],
+            "rules": [{"rule": rule, "matched": matched} for rule, matched in self.rules.items()],
         }
 
 
@@ -167,6 +177,9 @@ class Wire:
                 by_lane=by_lane,
                 witness=witness,
                 faults=_faults(self.settings),
+                rules=self.settings.rules,
+                taped_rules=self.settings.taped_rules,
+                here=_facts_here(self.tape, self.settings),
             )
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(self.settings.tape))) from None
@@ -303,6 +316,8 @@ class Replaying:
             ],
             injected=[] if replayer.faults is None else replayer.faults.injected,
             answered=answered,
+            rules={str(rule): rule in replayer.reading.rules.used for rule in replayer.reading.rules.rules},
+            reading=taped_reading(self.tape.head),
         )
 
 
@@ -346,6 +361,17 @@ def _faults(settings: ReplaySettings) -> "Faults | None":
     from tapeproxy.tapes.faults import Faults
 
     return Faults(settings.faults)
+
+
+def _facts_here(tape: Tape, settings: ReplaySettings) -> Facts:
+    """The facts of this machine, as far as they stand in the tape's requests."""
+    wanted = facts_of(tape.head, tape.notes, whole=tape.seal is not None)
+    if not wanted:
+        return {}
+    from tapeproxy.proxy.machine import machine_facts
+
+    tmpdir = tape.head.tmpdir if settings.shim and tape.head.seed is not None else None
+    return machine_facts(settings.environment, str(Path.cwd()), tmpdir, wanted=wanted)
 
 
 def stopping_at(

@@ -176,6 +176,8 @@ class Shims:
 
     def _take(self, line: Line) -> None:
         text = self._redactor.text
+        if line["k"] == "hello":
+            self._replayer.learn(str(line.get("python", "")))
         match line:
             case {"k": "site" | "read" | "hello"} if self.trace is not None:
                 self.trace.take(line, text)

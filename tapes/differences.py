@@ -3,14 +3,15 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from shlex import quote
 from typing import Any, Final
 
 import orjson
 
-from tapeproxy.tapes.identity import Body, Identity, Pairs
+from tapeproxy.tapes.bodyforms import Body, Pairs, PartValue
+from tapeproxy.tapes.identity import Identity
 from tapeproxy.tapes.requestlines import shorten
 from tapeproxy.tapes.valuekinds import noise_pattern, pair_kind
 from tapeproxy.tapes.wording import excerpts, word_changes, word_diff
@@ -52,8 +53,10 @@ def differences(taped: Identity, asked: Identity) -> Iterator[Difference]:
     if paths[0] != paths[1]:
         yield _text_difference("path", *paths, rule="")
     if taped.media != asked.media:
-        yield Difference("header content-type", shorten(taped.media), shorten(asked.media))
+        rule = "ignore-header content-type"
+        yield Difference("header content-type", shorten(taped.media), shorten(asked.media), rule=rule)
     yield from _pair_differences("query", taped.query, asked.query, "ignore-query")
+    yield from _pair_differences("header", taped.headers, asked.headers, "ignore-header")
     yield from body_differences(taped.body, asked.body)
 
 
@@ -61,6 +64,10 @@ def body_differences(taped: Body, asked: Body) -> Iterator[Difference]:
     """Where two canonical bodies differ."""
     if taped.form == asked.form == "json":
         yield from json_differences(taped.value, asked.value)
+    elif taped.form == asked.form == "lines":
+        yield from _line_differences(taped.value, asked.value)
+    elif taped.form == asked.form == "multipart" and _in_parts(taped) and _in_parts(asked):
+        yield from _part_differences(taped.value, asked.value)
     elif taped.form == asked.form == "form":
         yield from _pair_differences("form field", taped.value, asked.value, "ignore-form")
     elif taped.canonical != asked.canonical:
@@ -96,6 +103,32 @@ def difference_text(difference: Difference) -> str:
         rule, _, value = difference.rule.partition(" ")
         lines.append(f"      {kind}if it is noise: " + (f"--{rule} {quote(value)}" if rule else "no rule can tell"))
     return "\n".join(lines)
+
+
+def _line_differences(taped: list[Any], asked: list[Any]) -> Iterator[Difference]:
+    """Where lines of JSON differ: paths begin at the line, as those of rules do."""
+    for a, b in _aligned(taped, asked):
+        was = _ABSENT if a is None else taped[a]
+        now = _ABSENT if b is None else asked[b]
+        number = 1 + ((a or 0) if b is None else b)
+        for found in json_differences(was, now):
+            yield replace(found, where=f"line {number} {found.where}")
+
+
+def _in_parts(body: Body) -> bool:
+    return isinstance(body.value, list)  # in version 1 of identity it is bytes
+
+
+def _part_differences(taped: list[PartValue], asked: list[PartValue]) -> Iterator[Difference]:
+    if len(taped) != len(asked):
+        yield Difference("number of parts", str(len(taped)), str(len(asked)))
+    for number, (one, other) in enumerate(zip(taped, asked, strict=False), 1):
+        part = shorten(f"part {number} ({one.name})" if one.name else f"part {number}")
+        rule = f"ignore-form {one.name}" if one.name and one.name == other.name else ""
+        for found in _pair_differences("header", one.headers, other.headers, ""):
+            yield replace(found, where=f"{part} {found.where}", rule=rule)
+        for found in body_differences(one.body, other.body):
+            yield replace(found, where=f"{part} {found.where}", rule=found.rule or rule)
 
 
 def _json_difference(path: str, taped: Any, asked: Any) -> Difference:

@@ -9,7 +9,8 @@ Most requests of a replay are, byte for byte, the taped ones, so those are found
 canonical identity, which parses JSON, is computed only when that fails or could take an answer out of turn. Out of turn
 is before an earlier one of the same identity that was sent in other bytes, as clients do that write keys in no fixed
 order, and so in as many bytes. (Of the same identity and another length is another client, and each gets the answer to
-its own bytes. Without that rule, agents that run side by side would have their whole conversations parsed.)
+its own bytes. Without that rule, agents that run side by side would have their whole conversations parsed. Where a
+user's rule ignores or rewrites something the length says nothing, and all of that place are parsed.)
 """
 
 from collections import defaultdict, deque
@@ -19,17 +20,16 @@ from typing import NamedTuple
 from blake3 import blake3
 
 from tapeproxy.tapes.exchanges import Exchange
-from tapeproxy.tapes.identity import Identity, identify, place_key
+from tapeproxy.tapes.identity import Identity, identify, place_key, read_target
+from tapeproxy.tapes.reading import PLAIN, Reading
 from tapeproxy.tapes.records import Headers
-
-_MATTERS = frozenset({b"content-type", b"content-encoding"})
 
 type Size = tuple[int, int]
 """The lengths of URL and body."""
 
 
 class Ask(NamedTuple):
-    """A request looking for its answer, redacted. `url` is absolute, `body` as sent."""
+    """A request looking for its answer, redacted, and how it is to be read. `url` is absolute, `body` as sent."""
 
     method: bytes
     url: bytes
@@ -37,12 +37,14 @@ class Ask(NamedTuple):
     body: bytes
     inside: bool = False
     lane: str | None = None
+    reading: Reading = PLAIN
 
     def raw_key(self) -> bytes:
         """A digest of everything that identity depends on, as it came: equal ones have equal identities."""
         digest = blake3(b"\0".join((self.method, self.url, b"i" if self.inside else b"")))
+        matters = self.reading.headers
         for name, value in self.headers:
-            if name.lower() in _MATTERS:
+            if name.lower() in matters:
                 digest.update(b"\0" + value)
         return digest.update(b"\0\0").update(self.body).digest()
 
@@ -52,11 +54,18 @@ class Ask(NamedTuple):
 
     def place(self) -> bytes:
         """The digest of what is compared first: see `place_key`."""
-        return place_key(self.method, self.url, inside=self.inside)
+        return place_key(self.method, self.url, inside=self.inside, reading=self.reading)
 
     def identity(self) -> Identity:
         """Raises ValueError when the URL is not absolute."""
-        return identify(self.method, self.url, self.headers, self.body, inside=self.inside)
+        return identify(self.method, self.url, self.headers, self.body, inside=self.inside, reading=self.reading)
+
+    def is_loose(self) -> bool:
+        """Whether a rule makes requests the same, here, that were sent in other bytes."""
+        if not self.reading.rules:
+            return False
+        target = read_target(self.url, inside=self.inside, reading=self.reading)
+        return self.reading.rules.at(target.authority, target.path).loose
 
 
 class Hit(NamedTuple):
@@ -81,11 +90,11 @@ class _Card:
 
     __slots__ = ("_key", "ask", "exchange", "used")
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, reading: Reading) -> None:
         request = exchange.request
         self.exchange = exchange
         self.ask = Ask(
-            request.method, request.url, request.headers, exchange.request_body, request.inside, request.lane
+            request.method, request.url, request.headers, exchange.request_body, request.inside, request.lane, reading
         )
         self.used = False
         self._key: bytes | None = None
@@ -117,7 +126,12 @@ class _Place:
         self._by_size[card.ask.size()].append(card)
 
     def in_turn(self, card: _Card) -> _Card:
-        """The first unused card of the same identity and size: another one when `card` would come out of turn."""
+        """The first unused card of the same identity and size: another one when `card` would come out of turn.
+
+        By a rule, what was sent in more bytes may be the same too.
+        """
+        if card.ask.is_loose():
+            return next(other for other in self.of_identity(card.key) if not other.used)
         cards = self._by_size[card.ask.size()]
         while cards[0].used:
             cards.popleft()
@@ -168,13 +182,14 @@ class _Shelf:
 class Index:
     """The exchanges of one tape, each to be given out once. `by_lane` False: whoever asks may have any.
 
-    An exchange that an interrupted tape has neither answer nor end of is left out: what came of it is not known.
+    `reading` is how both sides are understood: whoever asks gives the same. An exchange that an interrupted tape has
+    neither answer nor end of is left out: what came of it is not known.
     Raises ValueError, with the number of the exchange, for a taped URL that is not absolute.
     """
 
-    def __init__(self, exchanges: Iterable[Exchange], *, by_lane: bool = True) -> None:
+    def __init__(self, exchanges: Iterable[Exchange], *, by_lane: bool = True, reading: Reading = PLAIN) -> None:
         self._shelves: dict[str | None, _Shelf] = {None: _Shelf()}
-        self._cards = [_Card(e) for e in exchanges if e.response is not None or e.end is not None]
+        self._cards = [_Card(e, reading) for e in exchanges if e.response is not None or e.end is not None]
         for card in self._cards:
             shelf = self._shelves.setdefault(card.ask.lane if by_lane else None, _Shelf())
             try:

@@ -76,7 +76,7 @@ def _likeliest(ask: Ask, cards: list[tuple[Exchange, Ask, bool]]) -> list[tuple[
 def _body_similarity(one: Identity, other: Identity) -> float:
     if one.body.canonical == other.body.canonical:
         return 1.0
-    if one.body.form == other.body.form == "json":
+    if one.body.form == other.body.form and one.body.form in ("json", "lines"):
         return _json_similarity(one.body.value, other.body.value)
     return _alike(one.body.canonical, other.body.canonical)
 

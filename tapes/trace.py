@@ -2,7 +2,8 @@
 
 For every identity, in the order of its occurrences: the answer's status, headers, body bytes and how it ended. Wall
 times, chunk boundaries and the order of different requests are not part of it. Exchanges inside the run are not
-either: their answers are computed live in a replay, and compared one by one.
+either: their answers are computed live in a replay, and compared one by one. Requests are told apart by the version and
+the rules in the tape's head.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,8 @@ from blake3 import blake3
 
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.identity import identify
-from tapeproxy.tapes.records import Chunks, End, Record, Request, Response
+from tapeproxy.tapes.reading import Reading, taped_reading
+from tapeproxy.tapes.records import Chunks, End, Head, Record, Request, Response
 
 type Part = tuple[bytes, int, bytes]
 """What one exchange adds: the key of its identity, the index of its request's record, the digest of its answer."""
@@ -23,10 +25,13 @@ class TraceHasher:
     def __init__(self) -> None:
         self._answers: dict[int, blake3] = {}
         self._keys: list[tuple[bytes, int]] = []
+        self._reading = Reading(1)
 
     def feed(self, index: int, record: Record) -> None:
-        """Take the record of number `index`. Raises ValueError for a URL that is not absolute."""
+        """Take the record of number `index`. Raises ValueError for a URL that is not absolute, or unknown rules."""
         match record:
+            case Head():
+                self._reading = taped_reading(record)
             case Request(inside=False):
                 self._request(index, record)
             case Response() if record.of in self._answers:
@@ -45,7 +50,7 @@ class TraceHasher:
         return join_parts((key, index, self._answers[index].digest()) for key, index in self._keys)
 
     def _request(self, index: int, record: Request) -> None:
-        self._keys.append((_key(record), index))
+        self._keys.append((_key(record, self._reading), index))
         self._answers[index] = blake3()
 
 
@@ -57,8 +62,8 @@ def trace_hash(records: Iterable[tuple[int, Record]]) -> str:
     return hasher.hexdigest()
 
 
-def part_of(exchange: Exchange) -> Part:
-    """What an exchange that is not inside the run adds. Raises ValueError for a URL that is not absolute."""
+def part_of(exchange: Exchange, reading: Reading) -> Part:
+    """What an exchange that is not inside the run adds, by its tape's own reading. Raises ValueError for its URL."""
     digest = blake3()
     if exchange.response is not None:
         _feed_head(digest, exchange.response)
@@ -66,7 +71,7 @@ def part_of(exchange: Exchange) -> Part:
         digest.update(chunk.data)
     if exchange.end is not None:
         _feed_end(digest, exchange.end)
-    return _key(exchange.request), exchange.index, digest.digest()
+    return _key(exchange.request, reading), exchange.index, digest.digest()
 
 
 def join_parts(parts: Iterable[Part]) -> str:
@@ -77,9 +82,9 @@ def join_parts(parts: Iterable[Part]) -> str:
     return digest.hexdigest()
 
 
-def _key(request: Request) -> bytes:
+def _key(request: Request, reading: Reading) -> bytes:
     assert isinstance(request.body, bytes)  # the decoder resolves references
-    return identify(request.method, request.url, request.headers, request.body).key
+    return identify(request.method, request.url, request.headers, request.body, reading=reading).key
 
 
 def _feed_head(digest: blake3, response: Response) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tapeproxy.proxy.tapefile import load, read_entries
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.records import Lane, Note
+from tapeproxy.tapes.trace import trace_hash
 
 FOLDER = Path(__file__).parent
 V1 = FOLDER / "v1.tape.jsonl.gz"
@@ -106,6 +107,12 @@ def test_v1_details(v1: Tape) -> None:
     assert inside.request.inside
     assert inside.end is not None
     assert inside.end.extra == {"later": True}
+
+
+def test_v1_trace() -> None:
+    """Requests are told apart as the tape's version of matching did."""
+    records = [(entry.index, entry.record) for entry in read_entries(V1)]
+    assert trace_hash(records) == "8e41f903b6f2e5ca0b579510cedd9fe48c367b36fb410b863ddd22e23394cf03"
 
 
 def test_v1_rest(v1: Tape) -> None:

@@ -1,13 +1,18 @@
 """Decisions of a replay: positions in a lane, and what counts against the run."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from served import KEY, exchange, tape_of
 
 from tapeproxy.proxy.replayer import Asked, Replayer
 from tapeproxy.tapes.answers import Answer
+from tapeproxy.tapes.machine import NOTE, Facts
+from tapeproxy.tapes.reading import VERSION
+from tapeproxy.tapes.records import Headers, Note
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.rules import parse_rule
 from tapeproxy.tapes.violations import Drift, Violation
 
 URL = b"https://api.example.com/"
@@ -103,3 +108,62 @@ def test_of_many_differences_only_the_first_are_told() -> None:
     assert isinstance(decision, Violation)
     assert decision.explanation is not None
     assert len(decision.explanation.differences) == 100
+
+
+# --- rules and other machines ---------------------------------------------------------------------------------------
+
+TEXT = ((b"content-type", b"text/plain"),)
+
+
+def ruled(body: bytes, **fields: Any) -> Replayer:
+    """A replay of one request with this body, on a tape of the present version."""
+    one = exchange(URL.decode(), b"ok", method=b"POST", body=body)
+    one.request = replace(one.request, headers=fields.pop("headers", TEXT))
+    tape = tape_of([one])
+    tape.head = replace(tape.head, rules={"matching": VERSION, "user": fields.pop("taped", [])})
+    tape.notes = [Note(t=0, what=NOTE, data=fields.pop("facts", {}))]
+    return Replayer(tape, Redactor(KEY), lambda _: False, lambda _: None, **fields)
+
+
+def post(run: Replayer, body: bytes, headers: Headers = TEXT) -> bool:
+    """Whether there was an answer."""
+    return isinstance(run.decide(Asked(b"POST", URL, headers, body)), Answer)
+
+
+def test_the_tape_s_rules_hold_unless_they_are_left_out_and_others_are_added() -> None:
+    number, letter = parse_rule("rewrite-body", r"\d+=N"), parse_rule("rewrite-body", "[a-z]=l")
+    assert post(ruled(b"a 1", taped=[str(number)]), b"a 22")
+    assert not post(ruled(b"a 1", taped=[str(number)], taped_rules=False), b"a 22")
+    assert not post(ruled(b"a 1", taped=[str(number)]), b"b 22")
+    run = ruled(b"a 1", taped=[str(number)], rules=(letter, parse_rule("ignore-query", "q")))
+    assert post(run, b"b 22")
+    assert {str(rule) for rule in run.reading.rules.used} == {str(number), str(letter)}
+
+
+def test_a_header_that_a_rule_matches_may_be_a_secret() -> None:
+    def signed(value: bytes) -> Headers:
+        return (*TEXT, (b"Authorization", b"Bearer " + value))
+
+    taped = Redactor(bytes(32)).headers(signed(b"the-key-it-was-recorded-with"))
+    rules = (parse_rule("match-header", "authorization"),)
+    assert post(ruled(b"x", headers=taped, rules=rules), b"x", signed(b"another-key"))
+    assert not post(ruled(b"x", headers=taped, rules=rules), b"x")
+
+
+def test_another_machine_s_facts_do_not_defeat_a_match() -> None:
+    facts = {"cwd": ["/home/ada/proj"], "python": ["3.12.1"]}
+    here: Facts = {"cwd": ("/builds/x",), "home": ("/root",), "python": ("3.14.0",)}
+    taped = b"in /home/ada/proj with Python/3.12.1"
+    assert post(ruled(taped, facts=facts, here=here), b"in /builds/x with Python/3.14.0")
+    assert post(ruled(taped, facts=facts, here=here), taped)
+    assert not post(ruled(taped, facts=facts, here=here), b"in /builds/y with Python/3.14.0")
+    assert not post(ruled(taped, facts=facts, here=here), b"in /root with Python/3.14.0")
+    run = ruled(taped, facts=facts, here=here)
+    run.learn("3.11.7")
+    assert post(run, b"in /builds/x with Python/3.11.7")
+
+
+@pytest.mark.parametrize("taped", [["nonsense"], [1]])
+def test_a_tape_whose_rules_cannot_be_read_is_refused(taped: list[Any]) -> None:
+    with pytest.raises(ValueError, match="rule in the head cannot be read"):
+        ruled(b"x", taped=taped)

@@ -3,7 +3,10 @@
 import pytest
 
 from tapeproxy.tapes.differences import difference_text, differences, json_differences
-from tapeproxy.tapes.identity import identify
+from tapeproxy.tapes.identity import Identity, identify
+from tapeproxy.tapes.reading import Reading
+from tapeproxy.tapes.records import Headers
+from tapeproxy.tapes.rules import Rules, read_rules
 
 URL = b"https://api.example.com/v1/chat"
 JSON = ((b"content-type", b"application/json"),)
@@ -88,3 +91,51 @@ def test_a_difference_as_text_ends_with_the_option_to_type() -> None:
         f"      now:  {UUIDS[1]}",
         "      both look like a uuid; if it is noise: --ignore-json '$.id'",
     ]
+
+
+LINES = ((b"content-type", b"application/x-ndjson"),)
+PARTS = ((b"content-type", b"multipart/form-data; boundary=b"),)
+PART = b'--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n%b\r\n--b--'
+RULED = [
+    (JSON, b'{"id":"a","x":{"n":1}}', b'{"id":"b","x":{"n":1}}', "body $.id", "ignore-json $.id"),
+    (JSON, b'[{"a b":1}]', b'[{"a b":2}]', 'body $[0]["a b"]', 'ignore-json $[*]["a b"]'),
+    (LINES, b'{"n":1}\n{"x":1}', b'{"n":1}\n{"x":5}', "line 2 body $.x", "ignore-json $.x"),
+    (LINES, b'{"n":1}\n{"x":1}', b'{"n":1}\n{}', "line 2 body $.x", "ignore-json $.x"),
+    (FORM, b"a=1&b=2", b"a=1&b=3", "form field b", "ignore-form b"),
+    (PARTS, PART % b"one", PART % b"two", "part 1 (f) body", "ignore-form f"),
+    (
+        JSON,
+        b'{"p":"At 2026-11-29T10:00:00Z, go"}',
+        b'{"p":"At 2026-11-29T10:00:01.5Z, go"}',
+        "body $.p",
+        r"rewrite-body At \d[\dT:.,+Z-]*[\dZ](?: \d\d?:[\d:.]*\d)?=At <timestamp>",
+    ),
+    ((*JSON, (b"x-n", b"1")), b"{}", b"{}", "header x-n", "ignore-header x-n"),
+    (((b"content-type", b"a/b"),), b"x", b"x", "header content-type", "ignore-header content-type"),
+]
+
+
+@pytest.mark.parametrize(("headers", "taped", "asked", "where", "rule"), RULED)
+def test_the_rule_that_is_named_makes_it_no_difference(
+    headers: Headers, taped: bytes, asked: bytes, where: str, rule: str
+) -> None:
+    other = tuple((name, {b"1": b"2", b"a/b": b"c/d"}.get(value, value)) for name, value in headers)
+
+    def pair(*rules: str) -> tuple[Identity, Identity]:
+        reading = Reading(rules=Rules(read_rules(["match-header x-n", *rules])))
+        one = identify(b"POST", URL, headers, taped, reading=reading)
+        return one, identify(b"POST", URL, other, asked, reading=reading)
+
+    (found,) = differences(*pair())
+    assert (found.where, found.rule) == (where, rule)
+    before, after = pair(), pair(rule)
+    assert (before[0].key == before[1].key, after[0].key == after[1].key) == (False, True)
+
+
+def test_parts_that_are_more_or_have_other_headers() -> None:
+    more = PART[:-5] % b"one" + PART.replace(b'"f"', b'"g"') % b"two"
+    other = PART.replace(b'"f"', b'"f"; filename="a"') % b"one"
+    one = identify(b"POST", URL, PARTS, PART % b"one")
+    assert [d.where for d in differences(one, identify(b"POST", URL, PARTS, more))] == ["number of parts"]
+    (header,) = differences(one, identify(b"POST", URL, PARTS, other))
+    assert (header.where, header.rule) == ("part 1 (f) header content-disposition", "ignore-form f")

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
+from tapeproxy.tapes.reading import Reading
 from tapeproxy.tapes.records import End, Request, Response
+from tapeproxy.tapes.rules import Rules, parse_rule
 
 JSON = ((b"content-type", b"application/json"),)
 
@@ -155,6 +157,52 @@ def test_lanes_hold_where_only_the_identity_is_the_same() -> None:
         exchange.request = replace(exchange.request, lane=lane)
     index = Index(exchanges)
     assert numbers(index, of("m/t1", b'{ "y":2, "x":1 }'), of("m/t0", b'{ "y":2, "x":1 }')) == [2, 1]
+
+
+# --- rules ---------------------------------------------------------------------------------------------------------
+
+
+def reading(*rules: tuple[str, str]) -> Reading:
+    return Reading(rules=Rules(tuple(parse_rule(*rule) for rule in rules)))
+
+
+IGNORED = reading(("ignore-json", "h/a: $.n"), ("ignore-query", "ts"))
+
+
+def loosely(path: bytes, body: bytes) -> Ask:
+    return ask(path, body)._replace(reading=IGNORED)
+
+
+def test_what_differs_in_an_ignored_value_only_is_answered_in_turn() -> None:
+    index = Index(
+        taped((b"/a", b'{"n":9,"x":1}'), (b"/a", b'{"n":10,"x":1}'), (b"/a", b'{"n":11,"x":2}')), reading=IGNORED
+    )
+    asked = [loosely(b"/a", b'{"n":%d,"x":%d}' % pair) for pair in ((10, 1), (11, 1), (12, 1), (9, 2))]
+    # The first is the second of the tape byte for byte, but the n-th one gets the n-th answer.
+    assert numbers(index, *asked) == [1, 2, "miss 2", 3]
+
+
+def test_a_rule_does_not_reach_past_its_place() -> None:
+    index = Index(taped((b"/a", b'{"n":1}'), (b"/b", b'{"n":1}'), (b"/b?ts=1", b"{}")), reading=IGNORED)
+    asked = [loosely(b"/b", b'{"n":2}'), loosely(b"/a?ts=5", b'{"n":2}'), loosely(b"/b?ts=22", b"{}")]
+    assert numbers(index, *asked) == ["miss 0", 1, 3]
+
+
+def test_a_rewritten_path_is_the_same_place() -> None:
+    version = reading(("rewrite-url", r"/v\d+/=/v/"))
+    index = Index(taped((b"/v1/a", b"{}"), (b"/v22/a", b"{}")), reading=version)
+    asked = [ask(path)._replace(reading=version) for path in (b"/v22/a", b"/v333/a")]
+    assert numbers(index, *asked) == [1, 2]
+
+
+def test_a_header_that_a_rule_adds_tells_requests_apart_byte_for_byte_too() -> None:
+    beta = reading(("match-header", "X-Beta"))
+    exchanges = taped((b"/a", b"{}"), (b"/a", b"{}"))
+    for exchange, value in zip(exchanges, (b"1", b"2"), strict=True):
+        exchange.request = replace(exchange.request, headers=(*JSON, (b"X-Beta", value)))
+    index = Index(exchanges, reading=beta)
+    asked = [ask(b"/a")._replace(headers=(*JSON, (b"x-beta", value)), reading=beta) for value in (b"2", b"3", b"1")]
+    assert numbers(index, *asked) == [2, "miss 0", 1]
 
 
 def test_a_taped_url_that_is_not_absolute_is_named_with_its_exchange() -> None:

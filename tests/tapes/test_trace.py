@@ -6,13 +6,14 @@ import agentruns
 
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.reading import Reading
 from tapeproxy.tapes.trace import join_parts, part_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1.tape.jsonl.gz"
 
 
 def trace(exchanges: list[Exchange]) -> str:
-    return join_parts(part_of(one) for one in exchanges if not one.request.inside)
+    return join_parts(part_of(one, Reading(1)) for one in exchanges if not one.request.inside)
 
 
 def test_all_exchanges_of_a_tape_make_the_trace_in_its_seal(tmp_path: Path) -> None:
