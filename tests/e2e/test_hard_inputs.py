@@ -1,6 +1,7 @@
 """Hard inputs from bug reports of tools like this one, through the command line: recorded, then replayed."""
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -10,14 +11,17 @@ import struct
 import sys
 import threading
 import urllib.parse
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import brotli
 import pytest
+import zstandard
 from clirun import Cli, maps
 from programruns import record, replay, soak_python
 
@@ -27,6 +31,12 @@ from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.records import Head, Request, Response
 
 PROGRAM = Path(__file__).parent / "programs" / "odd_requests.py"
+CODERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.compress,
+}
 AT_ONCE = 4
 SLOW = b"https://search.example.com/slow"
 
@@ -67,6 +77,10 @@ class Tool(BaseHTTPRequestHandler):
     def _say(self, what: dict[str, object]) -> None:
         body = json.dumps({**what, "number": next(self.numbers), "price": "0.00"}).encode()
         self.send_response(200)
+        coding = self.path.partition("coding=")[2]
+        if coding in CODERS:
+            body = CODERS[coding](body)
+            self.send_header("Content-Encoding", coding)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -118,6 +132,110 @@ def test_requests_that_are_hard_to_know_again(cli: Cli, tool: str) -> None:
     assert [said["n"] for said in sorted(slow, key=lambda said: said["number"])] == ["3", "2", "1", "0"]
     replayed = cli.run("replay", "t.jsonl.gz")
     assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+
+
+def test_requests_that_are_the_same_in_other_bytes(cli: Cli, tool: str) -> None:
+    """Cases 1, 3, 5, 6, 7, 16, 18, 22 and 35, without a shim: nothing but what requests ask tells them apart."""
+    argv = [sys.executable, str(PROGRAM.with_name("odd_bodies.py"))]
+    recorded = cli.run("record", "-o", "t.jsonl.gz", "--no-shim", *maps(tool), "--", *argv)
+    assert recorded.returncode == 0, recorded.stderr
+    assert recorded.stdout.count(" 200 ") == len(recorded.stdout.splitlines()) == 31
+    replayed = cli.run("replay", "t.jsonl.gz", "--require-all")
+    assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+    assert cli.run("verify", "t.jsonl.gz").returncode == 0
+
+
+@pytest.mark.parametrize("shim", [[], ["--no-shim"]])
+def test_another_machine_says_other_things_of_itself(
+    cli: Cli, tool: str, shim: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Another folder, home, TMPDIR, port and (where there is one) Python do not defeat a match."""
+    program = str(PROGRAM.with_name("machine.py"))
+    homes = [tmp_path_factory.mktemp(name) for name in ("ada", "runner-of-ci")]
+    recording = Cli(homes[0], cli.home)
+    recorded = recording.run(
+        "record", "-o", str(cli.cwd / "t.jsonl.gz"), *shim, *maps(tool), "--", sys.executable, program,
+        env={"HOME": str(homes[0] / "home")},
+    )  # fmt: skip
+    assert recorded.returncode == 0, recorded.stderr
+    assert recorded.stdout.count("\n") == 3
+    env = {"HOME": str(homes[1]), "TMPDIR": str(homes[1])}
+    # What Python the agent has is known where the shim is in it.
+    for python in (sys.executable, *([] if shim else [another_python()])):
+        there = Cli(homes[1], cli.home)
+        replayed = there.run("replay", str(cli.cwd / "t.jsonl.gz"), *shim, "--", python, program, env=env)
+        assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+    (note,) = [note for note in load(cli.cwd / "t.jsonl.gz")[0].notes if note.what == "machine"]
+    assert {"cwd", "home", "tmpdir", "python", "platform"} <= note.data.keys()
+
+
+def another_python() -> str:
+    """A Python of another version that has what is needed; our own where there is none."""
+    for version in ("3.11.7", "3.13.0"):
+        found = Path.home() / ".pyenv" / "versions" / version / "bin" / "python"
+        if found.exists():
+            return str(found)
+    return sys.executable
+
+
+BIG = """
+import subprocess, sys, urllib.error, urllib.request
+import httpx, requests
+url, body = "https://search.example.com/big", b"x" * (3 << 20)
+print(httpx.get("https://search.example.com/a").status_code)
+if sys.argv[1:]:
+    print("httpx", httpx.post(url, content=body).json()["violation"]["kind"])
+    print("requests", requests.post(url, data=body, timeout=30).json()["violation"]["kind"])
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, body))
+    except urllib.error.HTTPError as error:
+        print("urllib", error.code, b"violation" in error.read())
+    answer = subprocess.run(["curl", "-s", "--data-binary", "@-", url], input=body, capture_output=True, check=True)
+    print("curl", b"violation" in answer.stdout)
+"""
+
+
+def test_a_large_request_that_is_a_violation_is_answered_whole(cli: Cli, tool: str) -> None:
+    """Case 32: every client can read the answer to 3 MB that are not on the tape."""
+    (cli.cwd / "agent.py").write_text(BIG)
+    agent = [sys.executable, "agent.py"]
+    recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(tool), "--", *agent)
+    assert (recorded.returncode, recorded.stdout) == (0, "200\n"), recorded.stderr
+    replayed = cli.run("replay", "t.jsonl.gz", "--", *agent, "big")
+    assert replayed.returncode == 3
+    assert replayed.stdout.splitlines() == ["200", "httpx miss", "requests miss", "urllib 470 True", "curl True"]
+
+
+RANDOM = """
+import httpx, sys, uuid
+for n in range(3):
+    ask = {"n": n % 2, "meta": {"request_id": uuid.uuid4().hex, "pad": "x" * len(sys.argv) * n}}
+    print(httpx.post("https://search.example.com/chat?ts=" + uuid.uuid4().hex, json=ask, timeout=30).text)
+"""
+
+
+def test_rules_are_taped_and_replays_keep_to_them(cli: Cli, tool: str) -> None:
+    (cli.cwd / "agent.py").write_text(RANDOM)
+    (cli.cwd / "tapeproxy.toml").write_text('ignore-query = ["ts"]\n')
+    agent = ["--", sys.executable, "agent.py"]
+    rule = ["--ignore-json", "search.example.com/chat: $.meta"]
+    recorded = cli.run("record", "-o", "t.jsonl.gz", "--no-shim", *rule, *maps(tool), *agent)
+    assert recorded.returncode == 0, recorded.stderr
+    (cli.cwd / "tapeproxy.toml").unlink()
+    for words in ([], ["x", "y"]):  # more words make longer bodies
+        replayed = cli.run("replay", "t.jsonl.gz", "--report", "r.json", *agent, *words)
+        assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+    rules = ["ignore-query ts", "ignore-json search.example.com/chat: $.meta"]
+    assert json.loads((cli.cwd / "r.json").read_text())["rules"] == [{"rule": one, "matched": True} for one in rules]
+    without = cli.run("replay", "t.jsonl.gz", "--no-taped-rules", *agent)
+    assert without.returncode == 3
+    assert "query ts" in without.stderr
+    again = cli.run("replay", "t.jsonl.gz", "--no-taped-rules", *rule, "--ignore-query", "t*", *agent)
+    assert (again.returncode, again.stdout) == (0, recorded.stdout), again.stderr
+    assert cli.run("verify", "t.jsonl.gz").returncode == 0
+    bad = cli.run("replay", "t.jsonl.gz", "--ignore-json", "meta", *agent)
+    assert bad.returncode == 2
+    assert "ignore-json: a JSON path begins with $" in bad.stderr
 
 
 def test_a_clamped_clock_with_the_libraries_that_agents_use(cli: Cli) -> None:
