@@ -67,9 +67,8 @@ class Replayer:
 
     `noticed` is called with every violation and drift as it happens, `witness` with every request to the world,
     `untagged` with the client's port before a request without a lane is decided. `keeps_order`: tasks that
-    complete are told to `order`, so answers may wait for them. `rules` come
-    after the tape's own, which `taped_rules` False leaves out. `here`: facts of this machine. Raises ValueError for a
-    tape that can't be replayed.
+    complete are told to `order`, so answers may wait for them. `rules` come after the tape's own, which `taped_rules`
+    False leaves out. `here`: facts of this machine. Raises ValueError for a tape that can't be replayed.
     """
 
     tape: Tape

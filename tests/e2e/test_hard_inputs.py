@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 import socket
 import ssl
 import struct
@@ -179,7 +180,7 @@ def another_python() -> str:
 
 
 BIG = """
-import subprocess, sys, urllib.error, urllib.request
+import shutil, subprocess, sys, urllib.error, urllib.request
 import httpx, requests
 url, body = "https://search.example.com/big", b"x" * (3 << 20)
 print(httpx.get("https://search.example.com/a").status_code)
@@ -190,8 +191,9 @@ if sys.argv[1:]:
         urllib.request.urlopen(urllib.request.Request(url, body))
     except urllib.error.HTTPError as error:
         print("urllib", error.code, b"violation" in error.read())
-    answer = subprocess.run(["curl", "-s", "--data-binary", "@-", url], input=body, capture_output=True, check=True)
-    print("curl", b"violation" in answer.stdout)
+    if shutil.which("curl"):
+        answer = subprocess.run(["curl", "-s", "--data-binary", "@-", url], input=body, capture_output=True, check=True)
+        print("curl", b"violation" in answer.stdout)
 """
 
 
@@ -203,7 +205,8 @@ def test_a_large_request_that_is_a_violation_is_answered_whole(cli: Cli, tool: s
     assert (recorded.returncode, recorded.stdout) == (0, "200\n"), recorded.stderr
     replayed = cli.run("replay", "t.jsonl.gz", "--", *agent, "big")
     assert replayed.returncode == 3
-    assert replayed.stdout.splitlines() == ["200", "httpx miss", "requests miss", "urllib 470 True", "curl True"]
+    heard = ["200", "httpx miss", "requests miss", "urllib 470 True"]
+    assert replayed.stdout.splitlines() == heard + (["curl True"] if shutil.which("curl") else [])
 
 
 RANDOM = """
