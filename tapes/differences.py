@@ -115,6 +115,11 @@ def _line_differences(taped: list[Any], asked: list[Any]) -> Iterator[Difference
             yield replace(found, where=f"line {number} {found.where}")
 
 
+def part_label(number: int, part: PartValue) -> str:
+    """What a part of a multipart body is called: `part 1 (name)`."""
+    return shorten(f"part {number} ({part.name})" if part.name else f"part {number}")
+
+
 def _in_parts(body: Body) -> bool:
     return isinstance(body.value, list)  # in version 1 of identity it is bytes
 
@@ -123,7 +128,7 @@ def _part_differences(taped: list[PartValue], asked: list[PartValue]) -> Iterato
     if len(taped) != len(asked):
         yield Difference("number of parts", str(len(taped)), str(len(asked)))
     for number, (one, other) in enumerate(zip(taped, asked, strict=False), 1):
-        part = shorten(f"part {number} ({one.name})" if one.name else f"part {number}")
+        part = part_label(number, one)
         rule = f"ignore-form {one.name}" if one.name and one.name == other.name else ""
         for found in _pair_differences("header", one.headers, other.headers, ""):
             yield replace(found, where=f"{part} {found.where}", rule=rule)

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tapeproxy.tapes.bodyforms import Body, PartValue
 from tapeproxy.tapes.differences import body_differences
-from tapeproxy.tapes.identity import Body
 from tapeproxy.tapes.leaves import leaf_texts
 
 json = st.recursive(
@@ -24,6 +24,23 @@ def test_a_long_text_is_whole() -> None:
     assert leaf_texts(body({"a": [1, long]})) == {"body $.a[0]": "1", "body $.a[1]": long}
     assert leaf_texts(Body("bytes", b"ab", b"ab")) == {"body": "ab"}
     assert leaf_texts(Body("form", (), b"")) == {}
+    assert leaf_texts(Body("lines", [{"a": long}, 1], b"")) == {"line 1 body $.a": long, "line 2 body $": "1"}
+    parts = [PartValue("f", (), body({"a": long})), PartValue("", (), Body("bytes", b"x", b"x"))]
+    assert leaf_texts(Body("multipart", parts, b"")) == {"part 1 (f) body $.a": long, "part 2 body": "x"}
+    assert leaf_texts(Body("multipart", b"as in version 1", b"as in version 1")) == {"body": "as in version 1"}
+
+
+@given(st.lists(json), st.lists(json))
+def test_lines_and_parts_are_where_their_differences_are(taped: list[Any], asked: list[Any]) -> None:
+    def bodies(values: list[Any]) -> list[Body]:
+        parts = [PartValue("f", (), body(value)) for value in values]
+        return [Body("lines", values, repr(values).encode()), Body("multipart", parts, repr(values).encode())]
+
+    for one, other in zip(bodies(taped), bodies(asked), strict=True):
+        texts = leaf_texts(other)
+        for difference in body_differences(one, other):
+            if difference.asked is not None and difference.where in texts:
+                assert difference.asked.strip("…") in texts[difference.where]
 
 
 @given(json, json)
