@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,9 @@ from click.core import ParameterSource
 
 from tapeproxy.cli import findings, symptoms
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
-from tapeproxy.cli.choose import choose_tape, default_path
+from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.newtape import new_tape, record_to_new_tape
 from tapeproxy.cli.progress import repeat_told
 from tapeproxy.cli.rendering import count, echo, printable, screen_of
 from tapeproxy.cli.runoptions import NAMES, RunOptions, run_options
@@ -180,10 +180,10 @@ def _record(argv: tuple[str, ...], how: Record) -> "Recorded":
     """Record the program. Raises what `record` raises, and UsageError when the tape is not whole."""
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.cli.recorded import closing_lines
-    from tapeproxy.proxy.recording import RecordSettings, record
+    from tapeproxy.proxy.recording import RecordSettings
 
     settings = RecordSettings(
-        tape=default_path(argv, datetime.now(UTC)),
+        tape=new_tape(argv),
         argv=argv,
         environment=dict(os.environ),
         cwd=str(Path.cwd()),
@@ -192,7 +192,7 @@ def _record(argv: tuple[str, ...], how: Record) -> "Recorded":
         timeout=how.timeout,
     )
     with _printing_to_stderr():
-        recorded = asyncio.run(record(settings))
+        recorded = record_to_new_tape(settings)
     for line in closing_lines(recorded, argv):
         click.echo(f"tapeproxy: {line}", err=True)
     if recorded.failure is not None:

@@ -2,18 +2,16 @@
 
 import asyncio
 import os
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
-from tapeproxy.cli.choose import default_path
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.newtape import new_tape, record_to_new_tape
 from tapeproxy.cli.recorded import closing_lines, warnings
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
-from tapeproxy.tapes.errors import TapeExistsError, UsageError
+from tapeproxy.tapes.errors import UsageError
 
 
 @click.command(cls=AgentCommand, context_settings=HELP)
@@ -69,7 +67,7 @@ def command(
     if threads and no_shim:
         raise UsageError("--threads is the shim's work", fix="leave out --no-shim")
     settings = RecordSettings(
-        tape=output or default_path(argv, datetime.now(UTC)),
+        tape=output or new_tape(argv),
         argv=argv,
         environment=dict(os.environ),
         cwd=str(Path.cwd()),
@@ -84,15 +82,7 @@ def command(
         threads=threads,
         rules=given_rules(ctx),
     )
-    while True:
-        try:
-            result = asyncio.run(record(settings))
-            break
-        except TapeExistsError:
-            # Two recordings in one second want the same default name; the agent has not been started yet.
-            if output is not None:
-                raise
-            settings = replace(settings, tape=default_path(argv, datetime.now(UTC)))
+    result = record_to_new_tape(settings) if output is None else asyncio.run(record(settings))
     for line in (*warnings(result), *(() if quiet or result.failure is not None else closing_lines(result, argv))):
         click.echo(f"tapeproxy: {line}", err=True)
     assert result.outcome is not None
