@@ -5,7 +5,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import httptools
 
@@ -141,8 +141,8 @@ class _Transport:
     def write(self, data: bytes) -> None:
         self.written.append(data)
 
-    def get_extra_info(self, _name: str) -> "_Transport":
-        return self
+    def get_extra_info(self, name: str, _default: object = None) -> Any:
+        return ("127.0.0.1", 1) if name == "peername" else self
 
     def setsockopt(self, *_: object) -> None:
         pass

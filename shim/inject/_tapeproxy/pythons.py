@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _NAMES = ("python", "pypy")
 _WITH_VALUE = "WX"
 _LONG_WITH_VALUE = "--check-hash-based-pycs"
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _ISOLATING = "IES"  # isolated; without its environment; without site, and so without sitecustomize
 
 
@@ -22,7 +23,8 @@ def report(argv: Iterable[Any], programs: Sequence[Any], pid: int | None) -> Non
     try:
         words = [os.fsdecode(word) for word in argv]
         option = isolating_option(words, [os.fsdecode(program) for program in programs])
-        if option:
+        # A program that is served from the tape is a script of ours.
+        if option and not any(word.startswith(_OURS) for word in words):
             who = "" if pid is None else f"process {pid}: "
             channel.emit(
                 "note",

@@ -49,6 +49,7 @@ def wait(n: int) -> None:
     with ready:
         waiting.append(n)
         ready.wait()
+        woken.append(n)
         order.append(("woken", n))
 
 
@@ -73,11 +74,14 @@ for consumer in consumers:
 
 ready = threading.Condition()
 waiting: list[int] = []
+woken: list[int] = []
 waiters = [threading.Thread(target=wait, args=(n,)) for n in range(THREADS)]
 for waiter in waiters:
     waiter.start()
-while sum(waiter.is_alive() for waiter in waiters):
+while True:  # asking whether threads are alive would be a race of its own, without a lock
     with ready:
+        if len(woken) == THREADS:
+            break
         ready.notify()
 order.append(waiting)
 
