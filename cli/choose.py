@@ -14,7 +14,10 @@ from tapeproxy.tapes.errors import TapeproxyError, UsageError
 
 FOLDER = Path(".tapes")
 SUFFIX = ".tape.jsonl.gz"
+LOCKED_SUFFIX = ".enc"
+"""What the name of an encrypted tape has after that of the plain one."""
 
+_ENDINGS = (".jsonl.gz", f".jsonl.gz{LOCKED_SUFFIX}")
 _STAMP = "%Y%m%dT%H%M%SZ"
 _STAMPED = re.compile(r"\d{8}T\d{6}Z(?=-)")
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
@@ -42,15 +45,21 @@ def choose_tape(name: str | None) -> Path:
         return tapes[-1]
     path = Path(name)
     if not path.exists() and path.parent == Path() and name not in ("", ".", ".."):
-        inside = next((p for p in (FOLDER / name, FOLDER / f"{name}{SUFFIX}") if p.is_file()), None)
+        names = (name, f"{name}{SUFFIX}", f"{name}{SUFFIX}{LOCKED_SUFFIX}")
+        inside = next((p for p in (FOLDER / n for n in names) if p.is_file()), None)
         return inside or path
     return path
+
+
+def signature_path(tape: Path) -> Path:
+    """Where a tape's signature is: beside the plain tape, and so beside its encrypted copy, as NAME.sig."""
+    return tape.with_name(f"{tape.name.removesuffix(LOCKED_SUFFIX)}.sig")
 
 
 def list_tapes() -> list[Path]:
     """The files in `.tapes` that are called like tapes, the one that was begun last at the end."""
     try:
-        found = [path for path in FOLDER.iterdir() if path.name.endswith(".jsonl.gz") and path.is_file()]
+        found = [path for path in FOLDER.iterdir() if path.name.endswith(_ENDINGS) and path.is_file()]
     except OSError:
         return []
     return sorted(found, key=_age)
@@ -111,10 +120,11 @@ def begun(path: Path) -> datetime:
 
 def _by_head(path: Path) -> datetime | None:
     from tapeproxy.proxy.tapefile import read_entries
+    from tapeproxy.proxy.unlocking import ask_nobody
     from tapeproxy.tapes.records import Head
 
     try:
-        head = next(read_entries(path)).record
+        head = next(read_entries(path, ask=ask_nobody)).record
         stamp = datetime.fromisoformat(head.started_at) if isinstance(head, Head) else None
         # Year 1 or 9999 of another zone may be none of UTC's.
         return None if stamp is None else stamp.astimezone(UTC).replace(microsecond=0)
@@ -122,8 +132,9 @@ def _by_head(path: Path) -> datetime | None:
         return None
 
 
-def _age(path: Path) -> tuple[datetime, float, str]:
-    return begun(path), _written(path), path.name
+def _age(path: Path) -> tuple[datetime, bool, float, str]:
+    # Of a tape and its encrypted copy the plain one is to be the last: it asks for nothing.
+    return begun(path), not path.name.endswith(LOCKED_SUFFIX), _written(path), path.name
 
 
 def _written(path: Path) -> float:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from tapeproxy.cli.choose import FOLDER, begun, list_tapes
+from tapeproxy.cli.choose import FOLDER, LOCKED_SUFFIX, begun, list_tapes, signature_path
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import Cell, Column, count, echo, moment, printable, screen_of, size, table
-from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError
+from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError, UsageError
 
 _DAY = 86400
 _COLUMNS = (
@@ -29,13 +29,14 @@ _COLUMNS = (
 class Listed:
     """A tape in the list.
 
-    `outcome` is in words; `damage` says what is wrong, and then the rest is what came before.
+    `outcome` is in words; `damage` says what is wrong, and then the rest is what came before. Of an encrypted tape
+    that the environment does not open only its age is known; `exchanges` is None then.
     """
 
     path: Path
     started_at: str
     argv: tuple[str, ...]
-    exchanges: int
+    exchanges: int | None
     size: int
     outcome: str
     sealed: bool
@@ -49,10 +50,11 @@ def command(as_json: bool) -> None:
 
     The one that was begun last is at the end. Files there that are no tapes are left out. The outcome is how the
     agent ended; timeout and Ctrl-C where that ended it; recording while its recorder runs, interrupted when that
-    was killed; damaged.
+    was killed; damaged; encrypted, where TAPEPROXY_PASSPHRASE, TAPEPROXY_PASSPHRASE_FILE or TAPEPROXY_KEY_FILE does not
+    open it.
 
-    --json prints: tapes, a list of name, path, started_at, argv, exchanges, size (bytes), outcome, sealed and damage
-    (null, or what is wrong with it).
+    --json prints: tapes, a list of name, path, started_at, argv, exchanges (null: encrypted), size (bytes), outcome,
+    sealed and damage (null, or what is wrong with it).
     """
     tapes = [listed for path in list_tapes() if (listed := look(path)) is not None]
     if as_json:
@@ -67,6 +69,7 @@ def command(as_json: bool) -> None:
 def look(path: Path) -> Listed | None:
     """Read through one file; None when it does not begin as a tape does."""
     from tapeproxy.proxy.tapefile import is_being_written, read_entries
+    from tapeproxy.tapes.errors import LockedTapeError
     from tapeproxy.tapes.outcomes import outcome
     from tapeproxy.tapes.records import Exit, Head, Request, Seal
 
@@ -87,6 +90,11 @@ def look(path: Path) -> Listed | None:
                     seal = entry.record
                 case _:
                     pass
+    except LockedTapeError:
+        began = f"{begun(path):%Y-%m-%dT%H:%M:%SZ}"
+        return Listed(path, began, (), None, length, "encrypted", sealed=False, damage=None)
+    except UsageError:  # what the environment says of keys is no good, whatever the tapes are
+        raise
     except TapeproxyError as error:
         damage = str(error)
     if head is None:
@@ -122,7 +130,7 @@ def _cells(listed: Listed) -> list[Cell]:
         Cell(listed.path.name),
         Cell(moment(listed.started_at)),
         Cell(shlex.join(listed.argv)),
-        Cell(str(listed.exchanges)),
+        Cell("" if listed.exchanges is None else str(listed.exchanges)),
         Cell(size(listed.size)),
         Cell(listed.outcome, None if listed.sealed else "yellow"),
     ]
@@ -138,7 +146,7 @@ def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) 
 
     Without options all but the newest 20 go. --older-than alone goes by age only, counted from when a tape was begun;
     given both options, only what both allow is deleted. Files that are no tapes are never touched, nor a tape
-    that is being recorded, what a link points to, or what is in folders.
+    that is being recorded, what a link points to, or what is in folders. A tape's signature goes with it.
     """
     from tapeproxy.proxy.tapefile import is_being_written
 
@@ -167,10 +175,12 @@ def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) 
 
 
 def _is_tape(path: Path) -> bool:
-    """Whether the file begins with a head that this version can read; what comes after may be damaged."""
-    from tapeproxy.proxy.tapefile import read_entries
+    """Whether the file begins with a head that this version can read, or is encrypted; the rest may be damaged."""
+    from tapeproxy.proxy.tapefile import is_locked, read_entries
 
     try:
+        if is_locked(path):
+            return True
         next(read_entries(path))
     except TapeproxyError:
         return False
@@ -178,8 +188,13 @@ def _is_tape(path: Path) -> bool:
 
 
 def _delete(path: Path) -> None:
+    signature = signature_path(path)
+    plain = signature.with_suffix("")
     try:
         path.unlink(missing_ok=True)
+        # It holds for the plain tape and its encrypted copy, and is worth nothing without one of them.
+        if not plain.exists() and not plain.with_name(plain.name + LOCKED_SUFFIX).exists():
+            signature.unlink(missing_ok=True)
     except OSError as error:
         what = f"the tape cannot be deleted: {(error.strerror or str(error)).lower()}"
         raise TapeWriteError(what, where=str(path)) from None

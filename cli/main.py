@@ -29,6 +29,10 @@ COMMANDS: dict[str, _Lazy] = {
         "doctor", "command", "Find what would make replays of a program differ, with the line and what to do."
     ),
     "show": _Lazy("show", "command", "Show what is on a tape, or one exchange whole."),
+    "encrypt": _Lazy("encrypt", "command", "Encrypt a tape with a passphrase or a key file."),
+    "decrypt": _Lazy("encrypt", "decrypt", "Make a plain tape of an encrypted one."),
+    "sign": _Lazy("sign", "command", "Sign a tape, so that nobody can make another in its place."),
+    "keygen": _Lazy("sign", "keygen", "Make a pair of keys that signs tapes, or a key that encrypts them."),
     "ls": _Lazy("ls", "command", "List the tapes in .tapes."),
     "prune": _Lazy("ls", "prune", "Delete old tapes from .tapes."),
     "start": _Lazy("start", "command", "Run a proxy until it is stopped, for agents started elsewhere."),

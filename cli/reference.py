@@ -32,7 +32,8 @@ Made by `python -m tapeproxy.cli.reference` from the commands themselves; a test
 | 3 | `replay`: a violation; the run asked for something that is not on the tape, whatever the agent made of it |
 | 4 | `replay`: a drift (`--on-drift report` keeps the agent's code), or `--require-all` and an exchange left over |
 | 3, 4 | `verify --times`: the same of any of the replays; 4 also when they were not identical |
-| 5 | a tape that is damaged, edited, interrupted or of a newer format; or `record` could not write it, or not whole |
+| 5 | a tape that is damaged, edited, interrupted or of a newer format, or not the one that was signed or pinned; \
+or `record` could not write it, or not whole |
 | 124 | the run was stopped by `--timeout` |
 | 126, 127 | the agent's command cannot be executed, or does not exist |
 | 130 | stopped by Ctrl-C where there was no agent, or before all replays of `verify --times` or `doctor` were over |
@@ -77,9 +78,10 @@ and `rule` (what would make it no difference) |
 
 ## Environment
 
-`TAPEPROXY_HOME` (default `~/.tapeproxy`) holds the certificate authority and the redaction key. `NO_COLOR` turns colour
-off; it is only used on a terminal. Shell completion: `eval "$(_TAPEPROXY_COMPLETE=bash_source tapeproxy)"` (or
-`zsh_source`, `fish_source`).
+`TAPEPROXY_HOME` (default `~/.tapeproxy`) holds the certificate authority and the redaction key.
+`TAPEPROXY_PASSPHRASE`, `TAPEPROXY_PASSPHRASE_FILE` (a file that holds it) and `TAPEPROXY_KEY_FILE` open encrypted
+tapes; no agent gets them. `NO_COLOR` turns colour off; it is only used on a terminal. Shell completion:
+`eval "$(_TAPEPROXY_COMPLETE=bash_source tapeproxy)"` (or `zsh_source`, `fish_source`).
 """
 
 

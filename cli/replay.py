@@ -14,6 +14,7 @@ from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import printable, screen_of
 from tapeproxy.cli.replayed import listing, origins, silence, summary, unexplained, warnings
 from tapeproxy.cli.runoptions import RunOptions, run_options
+from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Pace(click.ParamType[float | None]):
 )
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
 @run_options
+@unlock_options
 @click.option("--inject", multiple=True, metavar="FAULT", help="Give some requests a fault; see below.")
 @click.option("--explain", is_flag=True, help="After a violation or drift, run again and say which line it came from.")
 @click.option("--require-all", is_flag=True, help="Exit 4 when an exchange on the tape was not asked for, and list it.")
@@ -66,6 +68,7 @@ def command(
     pace: float | None,
     port: int,
     run: RunOptions,
+    unlocking: Unlocking,
     inject: tuple[str, ...],
     explain: bool,
     require_all: bool,
@@ -105,7 +108,8 @@ def command(
     if tape is None and not quiet:
         click.echo(f"tapeproxy: replaying the last tape, {printable(str(path))}", err=True)
     faults = tuple(map(parse_fault, inject))
-    settings = dataclasses.replace(run.settings(path, agent_argv(ctx), pace=pace, port=port), faults=faults)
+    settings = run.settings(path, agent_argv(ctx), pace=pace, port=port)
+    settings = dataclasses.replace(settings, faults=faults, ask=unlocking.ask)
     plan = settings.guard
     # Said once the tape is open: an error about the tape comes alone.
     teller = Teller(describe(plan) if plan.reason or not quiet else "")

@@ -10,6 +10,7 @@ import click
 from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import echo, screen_of
+from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 @click.option("--raw", is_flag=True, help="With N: write the bytes of the response's body, as they came.")
 @click.argument("tape", required=False)
 @click.argument("number", metavar="[N]", required=False)
-def command(tape: str | None, number: str | None, as_json: bool, raw: bool) -> None:
+@unlock_options
+def command(tape: str | None, number: str | None, as_json: bool, raw: bool, unlocking: Unlocking) -> None:
     """Show what is on a tape, or one exchange whole.
 
     \b
@@ -53,7 +55,7 @@ def command(tape: str | None, number: str | None, as_json: bool, raw: bool) -> N
     path, wanted = _arguments(tape, number)
     if raw and wanted is None:
         raise UsageError("--raw writes the body of one exchange, and none is named", fix="tapeproxy show TAPE N --raw")
-    loaded, ending = load(path)
+    loaded, ending = load(path, unlocking.ask)
     if wanted is None:
         _show_tape(path, loaded, ending, as_json=as_json)
         return

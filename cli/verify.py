@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,31 +18,57 @@ from tapeproxy.cli.progress import repeat_told
 from tapeproxy.cli.rendering import echo, printable, screen_of
 from tapeproxy.cli.repeated import document, exit_code, lines
 from tapeproxy.cli.runoptions import NAMES, RunOptions, run_options
+from tapeproxy.cli.unlocking import Unlocking, unlock_options
+from tapeproxy.cli.vouching import demanded, vouched, voucher_fields, vouchers
 from tapeproxy.tapes.errors import TapeFormatError, UsageError
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.unlocking import Ask
     from tapeproxy.tapes.decoder import Ending
     from tapeproxy.tapes.verdict import Verdict
 
 
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_REPLAYED = ("intact", "interrupted", "not-canonical")
+"""What may be wrong with a tape that is replayed all the same."""
+
+
 @click.command(cls=AgentCommand, context_settings=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--key", "keys", multiple=True, type=_FILE, metavar="FILE", help="A public key: this one must have signed."
+)
+@click.option("--head", "pin", metavar="HASH", help="The hash that the tape must have; 16 digits of it will do.")
+@click.option("--signature", type=_FILE, metavar="FILE", help="The tape's signature.  [default: TAPE.sig]")
 @click.option("--times", type=click.IntRange(1), metavar="N", help="Then replay it N times, and compare.")
 @click.option("-v", "--show-output", is_flag=True, help="With --times: print what the agent printed, run by run.")
 @run_options
+@unlock_options
 @click.argument("tape", required=False)
 @click.pass_context
 def command(
-    ctx: click.Context, tape: str | None, as_json: bool, times: int | None, show_output: bool, run: RunOptions
+    ctx: click.Context,
+    tape: str | None,
+    as_json: bool,
+    keys: tuple[Path, ...],
+    pin: str | None,
+    signature: Path | None,
+    times: int | None,
+    show_output: bool,
+    run: RunOptions,
+    unlocking: Unlocking,
 ) -> int:
     """Check that a tape is whole and unchanged.
 
     Its chain of hashes, its seal and what its exchanges add up to are computed anew. Any edit to any byte is found.
-    Someone who knows how can write a whole new tape, with hashes that fit; its last hash is then another, so note
-    that one down where it matters.
+    Someone who knows how can write a whole new tape, with hashes that fit. Against that there are two means: --head
+    with the last hash, which you noted down elsewhere, and --key with the public key of someone who signed the tape
+    (`tapeproxy sign`; of several keys any will do). A signature beside the tape is always checked; without --key it
+    only says that somebody with that key signed.
 
     \b
     tapeproxy verify bug.tape.jsonl.gz
+    tapeproxy verify bug.tape.jsonl.gz --key me.key.pub
     tapeproxy verify --times 20                    the last tape, with its own command
     tapeproxy verify bug.tape.jsonl.gz --times 5 -- python agent.py
 
@@ -55,16 +82,19 @@ def command(
     Exit codes: 0 every byte is as it was written, and all replays were identical
                 3 a replay made a violation
                 4 replays differed, or drifted
-                5 edited, cut, interrupted (no seal), or compressed anew (the content is intact then)
+                5 edited, cut, interrupted (no seal), or compressed anew (the content is intact then); not
+                  signed by the --key, another hash than --head, or a signature that is not of this tape
                 124 a replay was stopped by --timeout
                 130 stopped by Ctrl-C before all N replays were over
 
-    A tape that is interrupted or compressed anew is replayed all the same. Where several codes fit, the order is
-    5 for a tape that is not replayed, 3, 4, 124, 130, 5.
+    A tape that is interrupted or compressed anew is replayed all the same, unless --key or --head is given. Where
+    several codes fit, the order is 5 for a tape that is not replayed, 3, 4, 124, 130, 5.
 
-    --json prints: tape (its path), finding (intact, interrupted, not-canonical, trace-differs, damaged), good, what,
-    fix, line (where; 0: the file as a whole), records, exchanges, outcome, head_hash, last_hash and trace. Where the
-    finding is damaged, records and exchanges are those before the damage.
+    --json prints: tape (its path), finding (intact, interrupted, not-canonical, trace-differs, damaged, not-pinned,
+    unsigned, signed-by-another, false-signature), good, what, fix, line (where; 0: the file as a whole), records,
+    exchanges, outcome, head_hash, last_hash, trace, pinned (last, head or null: which hash --head is), signed_by (the
+    fingerprint, or null), signed_at and trusted (by a --key). Where the finding is damaged, records and exchanges are
+    those before the damage.
 
     --json --times N adds: times (N), replays (how many were made), identical (how many were clean and as the first),
     stopped (by Ctrl-C), as_sealed (whether all replays had the trace of the tape's seal; null: no seal),
@@ -78,9 +108,11 @@ def command(
     if times is None:
         _refuse_without_times(ctx, argv)
     path = choose_tape(tape)
-    settings = run.settings(path, argv) if times is not None else None
-    verdict = examine(path)
-    if times is None or settings is None or verdict.finding in ("damaged", "trace-differs"):
+    settings = replace(run.settings(path, argv), ask=unlocking.ask) if times is not None else None
+    demand = demanded(keys, pin)
+    verdict = vouched(path, examine(path, unlocking.ask), demand, signature)
+    as_wanted = verdict.good or not (keys or pin)
+    if times is None or settings is None or verdict.finding not in _REPLAYED or not as_wanted:
         _say(path, verdict, as_json=as_json)
         return 0 if verdict.good else TapeFormatError.exit_code
     if not as_json:
@@ -102,8 +134,11 @@ def _refuse_without_times(ctx: click.Context, argv: tuple[str, ...]) -> None:
         raise UsageError(f"{what} is for replays, and none was asked for", fix="add --times 5")
 
 
-def examine(path: Path) -> "Verdict":
-    """Read the tape at `path` to its end, or as far as it goes. Raises TapeFormatError when there is no such file."""
+def examine(path: Path, ask: "Ask") -> "Verdict":
+    """Read the tape at `path` to its end, or as far as it goes.
+
+    Raises TapeFormatError when there is no such file, and LockedTapeError when it is encrypted and `ask` does not help.
+    """
     from tapeproxy.proxy.tapefile import read_entries
     from tapeproxy.tapes.exchanges import assemble
     from tapeproxy.tapes.verdict import Witness
@@ -111,7 +146,7 @@ def examine(path: Path) -> "Verdict":
     witness = Witness()
     endings: list[Ending] = []
     try:
-        assemble(map(witness.see, read_entries(path, endings)), str(path))
+        assemble(map(witness.see, read_entries(path, endings, ask)), str(path))
     except TapeFormatError as error:
         if not path.is_file() or not os.access(path, os.R_OK):
             raise
@@ -140,7 +175,7 @@ def _document(path: Path, verdict: "Verdict") -> dict[str, object]:
         "head_hash": verdict.head_hash,
         "last_hash": verdict.last_hash,
         "trace": verdict.trace,
-    }
+    } | voucher_fields(verdict)
 
 
 def _print(path: Path, verdict: "Verdict") -> None:
@@ -158,6 +193,7 @@ def _print(path: Path, verdict: "Verdict") -> None:
         ("head hash", verdict.head_hash),
         ("last hash", verdict.last_hash),
         ("trace hash", verdict.trace),
+        *vouchers(verdict),
     )
     for name, value in facts:
         if value:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from tapeproxy.proxy.processes import RUN_VARIABLE
+from tapeproxy.proxy.unlocking import SECRETS
 
 type Shell = Literal["sh", "fish"]
 
@@ -52,7 +53,8 @@ _OVERRIDING = re.compile(
     re.IGNORECASE,
 )
 # A second place for roots, which OpenSSL adds to SSL_CERT_FILE: one place is enough to reason about.
-_REMOVED = ("SSL_CERT_DIR",)
+# What opens the user's encrypted tapes is no business of an agent's.
+_REMOVED = ("SSL_CERT_DIR", *SECRETS)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -87,7 +89,9 @@ class UpstreamWorld:
 def child_environment(parent: Mapping[str, str], settings: ChildSettings) -> dict[str, str]:
     """The whole environment of the child: the parent's, with every client's proxy and trust pointing at us."""
     placeholders = {
-        name: value for name, value in settings.placeholders.items() if _NAME.fullmatch(name) and not parent.get(name)
+        name: value
+        for name, value in settings.placeholders.items()
+        if _NAME.fullmatch(name) and not parent.get(name) and name not in _REMOVED
     }
     kept = {name: value for name, value in parent.items() if name not in _REMOVED and not _OVERRIDING.fullmatch(name)}
     return kept | placeholders | _ours(parent, settings)

@@ -26,6 +26,7 @@ from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, Stdio, StopSignal, end_leftovers, held_signals, run_child
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.tapeserver import Serving, TapeServer
+from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
@@ -82,6 +83,7 @@ class ReplaySettings:
     faults: "tuple[Fault, ...]" = ()
     call_sites: bool = False
     io: IoMode | None = None
+    ask: Ask = ask_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,11 @@ class Wire:
 
     @classmethod
     def open(cls, settings: ReplaySettings) -> Self:
-        """Load the tape. Raises TapeFormatError, CaError, and UsageError where it has not what the settings ask for."""
-        wire = cls(settings, *load(settings.tape))
+        """Load the tape.
+
+        Raises TapeFormatError, LockedTapeError, CaError, and UsageError where it has not what the settings ask for.
+        """
+        wire = cls(settings, *load(settings.tape, settings.ask))
         if settings.io not in (None, "live") and not (wire.tape.head.io and settings.shim):
             raise UsageError(
                 f"--io {settings.io} needs a tape with what the agent read, and the shim",

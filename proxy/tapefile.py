@@ -11,11 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
+from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.tapes.decoder import Ending, Entry, TapeDecoder
 from tapeproxy.tapes.encoder import TapeEncoder
+from tapeproxy.tapes.encrypted import is_encrypted
 from tapeproxy.tapes.errors import NoTapeError, Place, TapeExistsError, TapeFormatError, TapeWriteError
 from tapeproxy.tapes.exchanges import Tape, assemble
 from tapeproxy.tapes.records import Head, Record
@@ -51,7 +54,7 @@ class TapeWriter:
         try:
             self._fd: int | None = (_replace if force else _create)(path, first)
         except OSError as error:
-            raise _write_error(path, error) from None
+            raise write_error(path, error) from None
         _hold(self._fd)
         self._size = len(first)
 
@@ -92,7 +95,7 @@ class TapeWriter:
             _write(self._fd, data)
             self._size += len(data)
         except OSError as error:
-            self.failure = _write_error(self.path, error)
+            self.failure = write_error(self.path, error)
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, self._size)
             self._close()
@@ -104,24 +107,32 @@ class TapeWriter:
         try:
             os.close(fd)
         except OSError as error:  # a network file system says only now that the data did not arrive
-            self.failure = self.failure or _write_error(self.path, error)
+            self.failure = self.failure or write_error(self.path, error)
 
 
-def read_entries(path: Path, endings: list[Ending] | None = None) -> Iterator[Entry]:
-    """Yield the records of a tape file; append its Ending to `endings`. Raises TapeFormatError."""
+def read_entries(path: Path, endings: list[Ending] | None = None, ask: Ask = ask_environment) -> Iterator[Entry]:
+    """Yield the records of a tape file; append its Ending to `endings`. Raises TapeFormatError.
+
+    `ask` gives the secret of an encrypted tape, which is decrypted in memory; raises LockedTapeError without it.
+    """
     decoder = TapeDecoder(str(path))
-    for data in _pieces(path):
+    for data in _plain(path, ask):
         yield from decoder.feed(data)
     ending = decoder.finish()
     if endings is not None:
         endings.append(ending)
 
 
-def load(path: Path) -> tuple[Tape, Ending]:
-    """Read a whole tape into memory. Raises TapeFormatError."""
+def load(path: Path, ask: Ask = ask_environment) -> tuple[Tape, Ending]:
+    """Read a whole tape into memory. Raises TapeFormatError, and LockedTapeError as `read_entries` does."""
     endings: list[Ending] = []
-    tape = assemble(read_entries(path, endings), str(path))
+    tape = assemble(read_entries(path, endings, ask), str(path))
     return tape, endings[0]
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a file begins as an encrypted tape does. Raises TapeFormatError when it can't be read."""
+    return is_encrypted(next(read_pieces(path), b""))
 
 
 def is_being_written(path: Path) -> bool:
@@ -156,7 +167,19 @@ def _open(path: Path) -> BinaryIO:
         raise TapeFormatError(what, place=place) from None
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def _plain(path: Path, ask: Ask) -> Iterator[bytes]:
+    """The bytes of a tape, decrypted where it is encrypted."""
+    pieces = read_pieces(path)
+    first = next(pieces, b"")
+    if not is_encrypted(first):
+        return chain((first,), pieces)
+    from tapeproxy.proxy.encrypting import decrypt
+
+    return decrypt(chain((first,), pieces), str(path), ask)
+
+
+def read_pieces(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file as they are, 256 KiB at a time. Raises TapeFormatError."""
     with _open(path) as file:
         while data := _read(file, path):
             yield data
@@ -208,7 +231,8 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def _write_error(path: Path, error: OSError) -> TapeWriteError:
+def write_error(path: Path, error: OSError) -> TapeWriteError:
+    """What went wrong when `path` was written, as an error of ours."""
     if error.errno == errno.EEXIST:
         fix = "name another with -o, or replace it with --force"
         return TapeExistsError("the tape exists already", where=str(path), fix=fix)

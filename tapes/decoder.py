@@ -60,7 +60,8 @@ class Ending:
     """How a tape file ends.
 
     `sealed`: the last record is a seal. `canonical`: the file is, bit for bit, what its writer wrote (only a sealed
-    tape can say so). `lost`: plain bytes after the last whole line, dropped. `hash`: the last line's, in hex.
+    tape can say so). `lost`: plain bytes after the last whole line, dropped. `hash`: the last line's, `file`: that
+    of all bytes that were read, both in hex.
     """
 
     sealed: bool
@@ -68,6 +69,7 @@ class Ending:
     records: int
     lost: int
     hash: str
+    file: str = ""
 
 
 class TapeDecoder:
@@ -107,7 +109,14 @@ class TapeDecoder:
                 place=Place(self._source),
                 fix="a tape is gzip over JSON lines and begins with a head record (docs/FORMAT.md)",
             )
-        return Ending(self._seal is not None, self._canonical(), self._index, len(self._line), self._hash.hex())
+        return Ending(
+            self._seal is not None,
+            self._canonical(),
+            self._index,
+            len(self._line),
+            self._hash.hex(),
+            self._file.hexdigest(),
+        )
 
     def _canonical(self) -> bool:
         if self._seal is None or self._seal.file != self._before.hexdigest():

@@ -76,3 +76,7 @@ class PortInUseError(TapeproxyError):
             f"cannot listen on {host}:{port}: {reason}",
             fix="leave --port out to take a free one, or name another",
         )
+
+
+class LockedTapeError(TapeproxyError):
+    """The tape is encrypted, and the key or passphrase for it is missing or wrong: nothing is said about the tape."""

@@ -4,16 +4,27 @@ A tape is proved by its chain (every line), its seal (the end, and every byte of
 replay must reproduce). Whatever any of them says against it, the verdict is one of a few, and only one is good.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tapeproxy.tapes.decoder import Ending, Entry
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.outcomes import outcome
 from tapeproxy.tapes.records import End, Exit, Request, Seal
+from tapeproxy.tapes.signature import Signature
 from tapeproxy.tapes.trace import TraceHasher
 
-type Finding = Literal["intact", "interrupted", "not-canonical", "trace-differs", "damaged"]
+type Finding = Literal[
+    "intact",
+    "interrupted",
+    "not-canonical",
+    "trace-differs",
+    "damaged",
+    "not-pinned",
+    "unsigned",
+    "signed-by-another",
+    "false-signature",
+]
 
 _RESTORE = "take the tape again from where it came"
 
@@ -24,7 +35,10 @@ class Verdict:
 
     `records` and `exchanges` are those that the chain proves. The hashes are hex: `head_hash` of the first line,
     `last_hash` of the last one, which, pinned elsewhere, proves the tape even against one who chains it all anew.
-    `outcome` (how the run ended, in words) and `trace` are the seal's.
+    `outcome` (how the run ended, in words) and `trace` are the seal's; `file` is the hash of all the file's bytes.
+
+    `pinned`: which of its hashes was. `signature` is true and of this tape, and `trusted` when its key was asked for
+    (`tapes/vouching.py`).
     """
 
     finding: Finding
@@ -37,6 +51,10 @@ class Verdict:
     last_hash: str
     outcome: str | None
     trace: str | None
+    file: str = ""
+    pinned: Literal["last", "head"] | None = None
+    signature: Signature | None = None
+    trusted: bool = False
 
     @property
     def good(self) -> bool:
@@ -96,7 +114,7 @@ class Witness:
             what = "the content is intact, but the file is not, byte for byte, what was written"
             why = "it was compressed anew, lost its last few bytes, or has a bit changed that gzip ignores"
             return self._verdict("not-canonical", what, why)
-        return self._verdict("intact", "every byte is as it was written")
+        return replace(self._verdict("intact", "every byte is as it was written"), file=ending.file)
 
     def judge_damage(self, error: TapeFormatError) -> Verdict:
         """Decide on a tape that could not be read to its end: what was seen before is intact."""

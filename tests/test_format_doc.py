@@ -10,12 +10,16 @@ import pytest
 from blake3 import blake3
 from tapesamples import RECORDS, read, written
 
-from tapeproxy.tapes import parsing
+from tapeproxy.proxy.encrypting import encrypt
+from tapeproxy.proxy.signing import is_true
+from tapeproxy.proxy.unlocking import Secret
+from tapeproxy.tapes import encrypted, parsing
 from tapeproxy.tapes.bodies import FORMS, MAX_DEPTH
 from tapeproxy.tapes.chain import MAX_LINE
 from tapeproxy.tapes.decoder import FEATURES, Limits
 from tapeproxy.tapes.gzipping import HEADER
 from tapeproxy.tapes.records import Framing, How, Side
+from tapeproxy.tapes.signature import Statement, parse
 
 TEXT = (Path(__file__).parents[1] / "docs" / "FORMAT.md").read_text(encoding="utf-8")
 
@@ -106,3 +110,52 @@ def test_the_independent_reader_agrees_on_another_tape_cut_and_changed(tmp_path:
     assert 0 < kept < len(LINES) - 1
     done = run_reader(path)
     assert (done.stderr, done.stdout) == ("", "".join(block("output").splitlines(keepends=True)[:kept]))
+
+
+# --- signatures and encrypted tapes ---
+
+
+def test_the_signature_is_of_the_example_and_as_it_is_described() -> None:
+    line = block("json signature").encode()
+    signature = parse(line, "s")
+    assert is_true(signature)
+    said, ending = signature.statement, read(EXAMPLE)[1]
+    assert (said.file, said.last, said.records) == (ending.file, ending.hash, len(LINES))
+    assert said.head.encode() == LINES[0][-67:-3]
+    content = line[:-145]
+    assert line[len(content) :].startswith(b',"signature":"')
+    assert "its last 144 bytes" in TEXT
+    assert "the 27 bytes `tapeproxy tape signature 1\\n`" in TEXT
+    assert signature.message == b"tapeproxy tape signature 1\n" + content
+    fields = re.findall(r"^\| `(\w+)` \| (?:natural|text) \|", section("## Signatures"), re.MULTILINE)
+    assert fields == ["tape_signature", *Statement.__slots__]
+
+
+def test_the_independent_decrypter_reads_the_example_and_a_tape(tmp_path: Path) -> None:
+    path, key = tmp_path / "t", tmp_path / "k"
+    key.write_bytes(bytes(range(32)))
+    large = bytes(2 * encrypted.CHUNK)
+    secret = Secret("key", key.read_bytes())
+    for data, plain in (
+        (bytes.fromhex(block("hex encrypted")), b"tape\n"),
+        (b"".join(encrypt(iter([EXAMPLE]), secret)), EXAMPLE),
+        (b"".join(encrypt(iter([large]), secret)), large),
+    ):
+        path.write_bytes(data)
+        argv = [sys.executable, "-c", block("python decrypter"), str(path), str(key)]
+        done = subprocess.run(argv, capture_output=True, timeout=60)
+        assert (done.stderr, done.stdout) == (b"", plain)
+
+
+def test_the_numbers_of_the_container_are_those_of_the_code() -> None:
+    text = section("## Encrypted tapes")
+    assert f"`{encrypted.MAGIC.hex(' ')}`" in text
+    assert f"{encrypted.COSTS.start} to {encrypted.COSTS.stop - 1}; 0 for a key" in text
+    assert f"A writer takes {encrypted.COST}." in text
+    last = encrypted.COSTS.stop - 1
+    assert f"{last} takes {128 * encrypted.R << last >> 20} MiB" in text
+    assert f"r = {encrypted.R}, p = {encrypted.P}" in text
+    assert f"{encrypted.CHUNK:,}".replace(",", " ") in text
+    rows = [(int(at), int(size)) for at, size in re.findall(r"^\| (\d+) \| (\d+) \|", text, re.MULTILINE)]
+    assert [at for at, _ in rows[1:]] == [at + size for at, size in rows[:-1]]
+    assert sum(rows[-1]) == encrypted.SIZE

@@ -77,6 +77,9 @@ def test_an_empty_parent_shows_all_that_we_set() -> None:
         ("NPM_CONFIG_NOPROXY", "localhost", None),
         ("PIP_PROXY", "http://corp:3128", None),
         ("TAPEPROXY_RUN", "outer", "run-1"),
+        ("TAPEPROXY_PASSPHRASE", "correct horse", None),
+        ("TAPEPROXY_PASSPHRASE_FILE", "/home/me/words", None),
+        ("TAPEPROXY_KEY_FILE", "/home/me/tapes.key", None),
         ("OPENAI_API_KEY", "sk-real", "sk-real"),
         ("OPENAI_API_KEY", "", "sk-placeholder"),
     ],
@@ -98,6 +101,11 @@ def test_a_tape_cannot_name_a_variable_that_is_none(name: str) -> None:
 def test_a_placeholder_cannot_take_the_place_of_ours() -> None:
     settings = ChildSettings("http://p", Path("b"), Path("c"), "r", {"HTTPS_PROXY": "http://evil"})
     assert child_environment({}, settings)["HTTPS_PROXY"] == "http://p"
+
+
+def test_what_opens_tapes_has_no_placeholder_either() -> None:
+    settings = ChildSettings("http://p", Path("b"), Path("c"), "r", {"TAPEPROXY_PASSPHRASE": "x"})
+    assert "TAPEPROXY_PASSPHRASE" not in child_environment({}, settings)
 
 
 # --- the way out ---

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
+from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 from tapesamples import HEAD, RECORDS, chained, read, read_what_can_be, written, zipped
@@ -34,8 +35,8 @@ def test_what_was_written_is_read_with_references_resolved() -> None:
     assert [entry.index for entry in ENTRIES] == list(range(9))
     assert [entry.size for entry in ENTRIES] == [len(line) for line in LINES]
     assert [entry.hash.hex().encode() for entry in ENTRIES] == [line[-67:-3] for line in LINES]
-    expected_ending = Ending(sealed=True, canonical=True, records=9, lost=0, hash=ENTRIES[-1].hash.hex())
-    assert expected_ending == ENDING
+    last, file = ENTRIES[-1].hash.hex(), blake3(WHOLE).hexdigest()
+    assert Ending(sealed=True, canonical=True, records=9, lost=0, hash=last, file=file) == ENDING
 
 
 @pytest.mark.parametrize("commits", [True, False])
@@ -276,7 +277,7 @@ def test_what_others_do_to_a_finished_file(name: str, fed: int) -> None:
     found, ending = read_what_can_be(data, fed)
     if error is None:
         assert found == ENTRIES
-        assert ending == replace(ENDING, canonical=False)
+        assert ending == replace(ENDING, canonical=False, file=blake3(data).hexdigest())
     else:
         assert isinstance(ending, TapeFormatError)
         assert error in str(ending)
@@ -290,15 +291,17 @@ def test_a_file_without_a_record_is_not_a_tape(data: bytes) -> None:
 
 
 def test_what_is_lost_at_a_cut_is_counted() -> None:
-    _, ending = read(zipped(*LINES[:3], LINES[3][:20]))
-    assert ending == Ending(sealed=False, canonical=False, records=3, lost=20, hash=ENTRIES[2].hash.hex())
+    data = zipped(*LINES[:3], LINES[3][:20])
+    last, file = ENTRIES[2].hash.hex(), blake3(data).hexdigest()
+    assert read(data)[1] == Ending(sealed=False, canonical=False, records=3, lost=20, hash=last, file=file)
 
 
 def test_a_seal_that_names_another_file_is_not_canonical() -> None:
     encoder = TapeEncoder(HEAD)
     data = encoder.flush() + encoder.seal(t=0, trace="", outcome="exit")
     lines = chained(*[orjson.loads(line[:-73] + b"}") for line in gzip.decompress(data).splitlines(keepends=True)])
-    assert read(zipped(lines[0]) + stored_member(lines[1]))[1] == replace(read(data)[1], canonical=False)
+    other = zipped(lines[0]) + stored_member(lines[1])
+    assert read(other)[1] == replace(read(data)[1], canonical=False, file=blake3(other).hexdigest())
 
 
 @given(st.binary(max_size=300))
