@@ -59,7 +59,8 @@ def command(tape: str | None, output: Path | None, force: bool, unlocking: Unloc
 def decrypt(tape: str | None, output: Path | None, force: bool, unlocking: Unlocking) -> None:
     """Make a plain tape of an encrypted one.
 
-    It is, byte for byte, the one that was encrypted. Nothing is there before all of it is checked. replay, show and verify need no plain tape.
+    It is, byte for byte, the one that was encrypted. Nothing is there before all of it is checked. replay, show and
+    verify need no plain tape.
     """
     from tapeproxy.proxy.encrypting import decrypt
     from tapeproxy.proxy.tapefile import is_locked, read_pieces

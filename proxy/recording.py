@@ -132,15 +132,17 @@ class Recording:
             self.tape.add(Exit(t=self.tape.now(), code=outcome.code, signal=outcome.signal, duration=duration))
         self.tape.commit()
         exchanges, trace, failed = 0, "", dict[tuple[str, str, str], int]()
+        lanes: dict[str, str] = {}
         if self.tape.failure is None:
             try:
                 noticed = Noticed(self._facts())
-                exchanges, trace, failed = _summarise(self.tape, noticed)
+                exchanges, traced, failed = _summarise(self.tape, noticed)
+                trace, lanes = traced.hexdigest(), traced.lanes()
                 self._note_facts(noticed.facts())
             except (TapeFormatError, ValueError) as error:
                 # Neither the seal nor the agent's exit code is lost for that.
                 failure = f"the tape cannot be read back: {error}"
-        self.tape.seal(trace=trace, outcome=_word(outcome))
+        self.tape.seal(trace=trace, outcome=_word(outcome), lanes=lanes)
         failure = str(self.tape.failure) if self.tape.failure is not None else failure
         size = self.tape.path.stat().st_size if self.tape.path.exists() else 0
         untaped = dict(self._wire.untaped + self._followed.bypasses)
@@ -391,8 +393,8 @@ def _rules(rules: tuple[Rule, ...], redactor: Redactor) -> Json:
     return {"user": [redactor.text(str(rule)) for rule in rules]} if rules else {}
 
 
-def _summarise(tape: TapeWriter, noticed: Noticed) -> tuple[int, str, dict[tuple[str, str, str], int]]:
-    """Read the tape back: number of exchanges, trace hash, what failed. That it can be read is the point, too."""
+def _summarise(tape: TapeWriter, noticed: Noticed) -> tuple[int, TraceHasher, dict[tuple[str, str, str], int]]:
+    """Read the tape back: number of exchanges, their trace, what failed. That it can be read is the point, too."""
     hasher = TraceHasher()
     exchanges = 0
     hosts: dict[int, str] = {}
@@ -413,7 +415,7 @@ def _summarise(tape: TapeWriter, noticed: Noticed) -> tuple[int, str, dict[tuple
             case _:
                 pass
     failed.update((host, "unfinished", "") for host in hosts.values())
-    return exchanges, hasher.hexdigest(), dict(failed)
+    return exchanges, hasher, dict(failed)
 
 
 def _word(outcome: Outcome | None) -> str:

@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -76,10 +76,10 @@ class TapeWriter:
         """Hand everything added so far to the operating system. Never raises: see `failure`."""
         self._append(self._encoder.flush)
 
-    def seal(self, *, trace: str, outcome: str) -> None:
+    def seal(self, *, trace: str, outcome: str, lanes: Mapping[str, str] | None = None) -> None:
         """Finish the tape and close the file. Never raises: see `failure`."""
         t = self.now()
-        self._append(lambda: self._encoder.seal(t=t, trace=trace, outcome=outcome))
+        self._append(lambda: self._encoder.seal(t=t, trace=trace, outcome=outcome, lanes=lanes))
         self._close()
 
     def discard(self) -> None:

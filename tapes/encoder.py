@@ -4,6 +4,8 @@ Pure: the caller writes what `flush` and `seal` return, and decides when to flus
 refused here first, because a tape that cannot be read is worth nothing.
 """
 
+from collections.abc import Mapping
+
 import orjson
 from blake3 import blake3
 
@@ -62,16 +64,18 @@ class TapeEncoder:
             self._since_restart = 0
         return self._out(self._deflater.flush(restart=restart))
 
-    def seal(self, *, t: int, trace: str, outcome: str) -> bytes:
+    def seal(self, *, t: int, trace: str, outcome: str, lanes: Mapping[str, str] | None = None) -> bytes:
         """The last bytes of the file: the rest of the records and the seal, in a gzip member of its own.
 
-        Raises ValueError when the tape is sealed already.
+        `trace` and `lanes` are what a TraceHasher made of the records. Raises ValueError when the tape is sealed
+        already.
         """
         if self._sealed:
             raise ValueError("the tape is sealed")
         rest = self._out(self._deflater.finish())
         self._sealed = True
-        seal = Seal(t=t, records=self.index, trace=trace, outcome=outcome, file=self._file.hexdigest())
+        file = self._file.hexdigest()
+        seal = Seal(t=t, records=self.index, trace=trace, outcome=outcome, lanes=dict(lanes or {}), file=file)
         return rest + stored_member(self._line(seal))
 
     def _line(self, record: Record) -> bytes:

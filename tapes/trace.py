@@ -4,6 +4,8 @@ For every identity, in the order of its occurrences: the answer's status, header
 times, chunk boundaries and the order of different requests are not part of it. Exchanges inside the run are not
 either: their answers are computed live in a replay, and compared one by one. Requests are told apart by the version and
 the rules in the tape's head.
+
+A lane's digest is of the same parts, of one lane and in the order in which it asked: what the trace hash leaves open.
 """
 
 from collections.abc import Iterable
@@ -26,6 +28,7 @@ class TraceHasher:
         self._answers: dict[int, blake3] = {}
         self._keys: list[tuple[bytes, int]] = []
         self._reading = Reading(1)
+        self._lanes: dict[str, list[int]] = {}
 
     def feed(self, index: int, record: Record) -> None:
         """Take the record of number `index`. Raises ValueError for a URL that is not absolute, or unknown rules."""
@@ -49,7 +52,20 @@ class TraceHasher:
         """The trace hash, 64 hex digits."""
         return join_parts((key, index, self._answers[index].digest()) for key, index in self._keys)
 
+    def lanes(self) -> dict[str, str]:
+        """The digest of each lane that asked something, 64 hex digits. Requests of no lane are in none."""
+        return {lane: self._lane(places) for lane, places in self._lanes.items()}
+
+    def _lane(self, places: list[int]) -> str:
+        digest = blake3()
+        for place in places:
+            key, index = self._keys[place]
+            digest.update(key).update(self._answers[index].digest())
+        return digest.hexdigest()
+
     def _request(self, index: int, record: Request) -> None:
+        if record.lane is not None:
+            self._lanes.setdefault(record.lane, []).append(len(self._keys))
         self._keys.append((_key(record, self._reading), index))
         self._answers[index] = blake3()
 

@@ -110,6 +110,9 @@ class Witness:
         if trace != self._seal.trace:
             what = f"the exchanges are not those that were sealed: their trace hash is {trace}"
             return self._verdict("trace-differs", what, _RESTORE, self._records)
+        if (lane := self._other_lane(self._seal)) is not None:
+            what = f"the exchanges of lane {lane!r} are not those that were sealed, or not in that order"
+            return self._verdict("trace-differs", what, _RESTORE, self._records)
         if not ending.canonical:
             what = "the content is intact, but the file is not, byte for byte, what was written"
             why = "it was compressed anew, lost its last few bytes, or has a bit changed that gzip ignores"
@@ -133,6 +136,11 @@ class Witness:
             outcome=None if self._seal is None else outcome(self._seal, self._exit),
             trace=None if self._seal is None else self._seal.trace,
         )
+
+    def _other_lane(self, seal: Seal) -> str | None:
+        """The first lane whose digest is not the one in the seal; None when all are, or the seal has none."""
+        lanes = self._trace.lanes() if seal.lanes else {}
+        return next((lane for lane in sorted(lanes | seal.lanes) if lanes.get(lane) != seal.lanes.get(lane)), None)
 
     def _interruption(self, ending: Ending) -> str:
         facts = ["what is there is intact"]

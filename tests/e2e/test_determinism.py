@@ -61,6 +61,9 @@ def test_requests_say_who_made_them_and_the_provider_does_not_hear_it(cli: Cli, 
     assert len(lanes) == 4
     assert all(lane is not None and lane.startswith("m/") for lane in lanes)
     assert {lane.id for lane in tape.lanes} >= lanes
+    assert tape.seal is not None
+    assert tape.seal.lanes.keys() == lanes
+    assert cli.run("verify", "t.jsonl.gz").returncode == 0
     assert not any(path.name.endswith("sidecar") or "sidecar-" in path.name for path in cli.cwd.iterdir())
 
 

@@ -1,5 +1,6 @@
 """The trace hash of exchanges is the one of their records."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import agentruns
@@ -7,7 +8,8 @@ import agentruns
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.reading import Reading
-from tapeproxy.tapes.trace import join_parts, part_of
+from tapeproxy.tapes.records import Record, Request
+from tapeproxy.tapes.trace import TraceHasher, join_parts, part_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1.tape.jsonl.gz"
 
@@ -25,6 +27,29 @@ def test_all_exchanges_of_a_tape_make_the_trace_in_its_seal(tmp_path: Path) -> N
         assert tape.seal is not None
         assert trace(tape.exchanges) == tape.seal.trace
         assert trace(tape.exchanges[::-1]) == tape.seal.trace, "the order in which they are given says nothing"
+
+
+def lanes(*asked: tuple[str | None, str], inside: bool = False) -> dict[str, str]:
+    """The digests of lanes that asked for these paths, in this order."""
+    hasher, records = TraceHasher(), list[Record]()
+    for lane, path in asked:
+        request, *rest = agentruns.exchange(len(records), f"http://x.test{path}", chunks=[path.encode()], lane=lane)
+        assert isinstance(request, Request)
+        records += [replace(request, inside=inside), *rest]
+    for index, record in enumerate(records):
+        hasher.feed(index, record)
+    return hasher.lanes()
+
+
+def test_a_lane_s_digest_is_of_its_own_exchanges_in_their_order() -> None:
+    first = lanes(("m", "/a"), ("m/t1", "/b"), (None, "/c"), ("m", "/d"))
+    assert set(first) == {"m", "m/t1"}
+    assert len(first["m"]) == 64
+    assert lanes(("m/t1", "/b"), ("m", "/a"), ("m", "/d")) == first, "the lanes may interleave otherwise"
+    assert lanes(("m", "/d"), ("m", "/a"))["m"] != first["m"], "but within a lane the order counts"
+    assert lanes(("m", "/a"))["m"] != first["m"]
+    assert lanes(("m/t1", "/a"), ("m/t1", "/d"))["m/t1"] == first["m"]
+    assert lanes(("m", "/a"), inside=True) == {}
 
 
 def test_every_exchange_matters(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -7,7 +9,7 @@ from tapeproxy.tapes.decoder import Ending, TapeDecoder
 from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.records import Chunks, End, Exit, Head, Record, Request, Response
-from tapeproxy.tapes.trace import trace_hash
+from tapeproxy.tapes.trace import TraceHasher, trace_hash
 from tapeproxy.tapes.verdict import Verdict, Witness
 
 RECORDS: tuple[Record, ...] = (
@@ -47,6 +49,37 @@ def test_a_good_tape() -> None:
     assert verdict.trace == TRACE
     assert len(verdict.head_hash) == len(verdict.last_hash) == 64
     assert verdict.head_hash != verdict.last_hash
+
+
+def laned(lanes: dict[str, Any] | None) -> bytes:
+    """A tape whose two requests are of lane m, with these digests in its seal; None: the right ones."""
+    encoder, hasher = TapeEncoder(Head()), TraceHasher()
+    hasher.feed(0, Head())
+    for record in RECORDS:
+        one = replace(record, lane="m") if isinstance(record, Request) else record
+        hasher.feed(encoder.add(one), one)
+    sealed = hasher.lanes() if lanes is None else lanes
+    return encoder.flush() + encoder.seal(t=9, trace=TRACE, outcome="exited", lanes=sealed)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "wrong"),
+    [
+        (None, None),
+        ({}, None),
+        ({"m": "0" * 64}, "m"),
+        ({"m/t1": "0" * 64}, "m"),
+        ({"a": 7}, "a"),
+        ({"m": {"x": []}}, "m"),
+        ({"": "0" * 64}, ""),
+    ],
+)
+def test_the_digests_of_lanes(lanes: dict[str, Any] | None, wrong: str | None) -> None:
+    verdict = judge(laned(lanes))
+    assert verdict.good == (wrong is None)
+    if wrong is not None:
+        assert verdict.finding == "trace-differs"
+        assert verdict.what == f"the exchanges of lane {wrong!r} are not those that were sealed, or not in that order"
 
 
 def edit(data: bytes) -> bytes:
