@@ -127,3 +127,18 @@ Secret("passphrase", b"x").master(Header("passphrase", 18, bytes(32)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "LockedTapeError: the key cannot be made of the passphrase: " in done.stderr
     assert "it takes 256 MiB of memory" in done.stderr
+
+
+def test_a_plain_tape_pays_nothing_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(written())
+    code = """
+import sys
+from pathlib import Path
+import tapeproxy.cli.replay, tapeproxy.cli.verify, tapeproxy.cli.show, tapeproxy.proxy.replaying
+from tapeproxy.proxy.tapefile import load
+load(Path(sys.argv[1]))
+print("cryptography" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60)
+    assert (done.stderr, done.stdout) == ("", "False\n")
