@@ -102,13 +102,24 @@ def read_key(path: Path) -> Secret:
 
 def read_descriptor(number: int) -> Secret:
     """A passphrase from a descriptor, read to its end and closed: no agent must get it. Raises UsageError."""
+    if number in (1, 2):
+        raise UsageError(f"descriptor {number} is for output", fix="open another: --passphrase-fd 3 3< FILE")
     try:
-        with open(number, "rb") as file:
+        with open(number, "rb", closefd=number != 0) as file:
             data = file.read(_MOST + 1)
+        if number == 0:
+            _empty_input()
     except (OSError, OverflowError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise UsageError(f"the passphrase cannot be read from descriptor {number}: {reason}") from None
     return passphrase(_short(data, f"descriptor {number}"), f"descriptor {number}")
+
+
+def _empty_input() -> None:
+    """Leave nothing on standard input. It stays open: its number must not become another file's."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 def _read(path: Path) -> bytes:

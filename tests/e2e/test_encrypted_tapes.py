@@ -89,6 +89,12 @@ def test_replay_with_a_descriptor_that_the_agent_does_not_get(cli: Cli) -> None:
     assert (done.stdout, done.stderr, done.returncode) == (SEEN, "", 0)
 
 
+def test_a_passphrase_on_standard_input_leaves_it_empty(cli: Cli) -> None:
+    reads = f"import sys; print(repr(sys.stdin.read())); {AGENT}"
+    done = cli.run(*REPLAY, "--passphrase-fd", "0", "--", sys.executable, "-c", reads, input=f"{WORDS}\n")
+    assert (done.stdout, done.stderr, done.returncode) == (f"''\n{SEEN}", "", 0)
+
+
 @pytest.mark.parametrize(
     ("command", "variables", "said"),
     [

@@ -90,6 +90,12 @@ def test_a_descriptor_is_read_to_its_end_and_closed() -> None:
         read_descriptor(reading)
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_output_is_not_read(number: int) -> None:
+    with pytest.raises(UsageError, match=f"descriptor {number} is for output"):
+        read_descriptor(number)
+
+
 def test_what_is_no_secret(tmp_path: Path) -> None:
     path = tmp_path / "long"
     path.write_bytes(b"x" * 100_000)
