@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from tapeproxy.addons.tape import Tape
-from tapeproxy.tapes.records import Chunks, End, Headers, How, Request, Response, Side
-from tapeproxy.tapes.redaction import Redactor, StreamRedactor
+from tapeproxy.tapes.records import Chunks, End, Headers, How, Json, Request, Response, Side
+from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.streamredaction import BodyStream
 
 type Timed = tuple[int, bytes]
 
@@ -14,14 +15,17 @@ _PIECE = 1 << 20
 class TapedExchange:
     """Writes an exchange whose redacted `request` it is given. Every method has committed when it returns.
 
+    What the headers say of a body decides how secrets are looked for in it.
+
     What comes after the end is dropped: a server may answer, and be done, while a big upload still goes on.
     """
 
     def __init__(self, tape: Tape, redactor: Redactor, request: Request) -> None:
         self._tape = tape
         self._redactor = redactor
-        self._streams: dict[Side, StreamRedactor] = {}
+        self._streams: dict[Side, BodyStream] = {}
         self._ended = False
+        self._headers: dict[Side, Headers] = {"server": request.headers}
         self.of = tape.add(request)
         tape.commit()
 
@@ -33,6 +37,7 @@ class TapedExchange:
 
     def respond(self, response: Response) -> None:
         """Write the response's head."""
+        self._headers["client"] = response.headers
         self._tape.add(response)
         self._tape.commit()
 
@@ -41,14 +46,14 @@ class TapedExchange:
         if self._ended:
             return
         if to not in self._streams:
-            self._streams[to] = self._redactor.stream()
+            self._streams[to] = self._redactor.stream(self._headers.get(to, ()))
         if self._write(to, self._streams[to].feed(self._tape.now(), data)):
             self._tape.commit()
 
     def finish(self, to: Side) -> None:
         """Write what was held back of a body that has ended, or broken off."""
         stream = self._streams.pop(to, None)
-        if stream is not None and self._write(to, stream.finish()):
+        if stream is not None and self._write(to, stream.finish(), recoded=stream.recoded):
             self._tape.commit()
 
     def end(self, how: How, error: str | None = None, trailers: Headers = ()) -> None:
@@ -62,14 +67,14 @@ class TapedExchange:
         )
         self._tape.commit()
 
-    def _write(self, to: Side, pieces: list[Timed]) -> bool:
-        records = list(self._chunks(to, pieces))
+    def _write(self, to: Side, pieces: list[Timed], *, recoded: bool = False) -> bool:
+        records = list(self._chunks(to, pieces, {"recoded": True} if recoded else {}))
         for record in records:
             self._tape.add(record)
         return bool(records)
 
-    def _chunks(self, to: Side, pieces: list[Timed]) -> Iterator[Chunks]:
+    def _chunks(self, to: Side, pieces: list[Timed], extra: Json) -> Iterator[Chunks]:
         for t, data in pieces:
             # A token shorter than its secret can leave a piece empty, and an empty chunk would end a chunked body.
             if data:
-                yield Chunks(t=t, of=self.of, to=to, parts=((0, data),))
+                yield Chunks(t=t, of=self.of, to=to, parts=((0, data),), extra=extra)

@@ -133,14 +133,15 @@ class Recorder:
         request, tag = flow.request, live.tag
         if tag is None:
             self._untagged(flow.client_conn.peername[1])
+        headers, body = self._redactor.message(live.headers, body)
         record = Request(
             t=self._tape.now(),
             method=request.data.method,
             url=self._redactor.url(url_of(request)),
             http=request.http_version,
             alpn=(flow.client_conn.alpn or b"").decode("ascii") or None,
-            headers=self._redactor.headers(live.headers),
-            body=self._redactor.content(body),
+            headers=headers,
+            body=body,
             lane=self._redactor.text(tag.lane) if tag else None,
             n=tag.n if tag else None,
             reads=tag.reads if tag else None,

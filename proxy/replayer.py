@@ -165,7 +165,7 @@ class Replayer:
         target = read_target(live.ask.url, inside=True, reading=self.reading)
         local = self.reading.rules.at(target.authority, target.path)
         _, was = read_body(taped.response.headers, taped.response_body, local, self.reading)
-        _, now = read_body(headers, self.redactor.content(body), local, self.reading)
+        _, now = read_body(headers, self.redactor.body(headers, body), local, self.reading)
         found += body_differences(was, now)
         if found:
             what = f"a server of the run answered another way than in exchange {taped.number}"
@@ -221,7 +221,8 @@ class Replayer:
         self.index = Index(self.tape.exchanges, by_lane=self.by_lane, reading=self.reading)
 
     def _redacted(self, ask: Ask) -> Ask:
-        return ask._replace(body=self.redactor.content(ask.body))
+        headers, body = self.redactor.message(ask.headers, ask.body)
+        return ask._replace(headers=headers, body=body)
 
     def _inside(self, ask: Ask) -> Ask:
         return ask._replace(inside=True)

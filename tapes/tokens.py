@@ -23,9 +23,12 @@ WILDCARD = b"<secret>"
 _PLACEHOLDER_KEY = blake3(b"tapeproxy placeholder for an absent secret variable").digest()
 
 
-def make_token(key: bytes, secret: bytes) -> bytes:
-    """The token for `secret` under the 32-byte `key`: of its own length where that is MIN_LENGTH to MAX_LENGTH."""
-    length = min(max(len(secret), MIN_LENGTH), MAX_LENGTH)
+def make_token(key: bytes, secret: bytes, length: int | None = None) -> bytes:
+    """The token for `secret` under the 32-byte `key`: of its own length where that is MIN_LENGTH to MAX_LENGTH.
+
+    `length`: of that one instead, where the secret stands in a longer form.
+    """
+    length = min(max(len(secret) if length is None else length, MIN_LENGTH), MAX_LENGTH)
     raw = blake3(secret, key=key).digest(length - _FIXED)
     body = _MARK + _base32(length, 3) + bytes(_DIGITS[byte & 31] for byte in raw)
     return body + _checksum(body)

@@ -1,0 +1,319 @@
+"""Where secrets stand in bytes, and where one may have begun that goes on. Knows places, not what becomes of them.
+
+Big bodies are mostly words too short for a key: keys are looked for in the runs of at least `RUN` word characters, with
+a little of what stands before each, which takes a tenth of the time.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from tapeproxy.tapes.secretforms import Form, forms_of
+from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_query
+from tapeproxy.tapes.secretpatterns import INSIDE_URLS, MOST, PEM, RUN, SPACED, WORD_CHARACTERS, WORDS, Format
+from tapeproxy.tapes.secretvars import is_secret_value
+
+HOLD: Final = 3
+"""What ends in fewer bytes of a secret's beginning is not taken for its beginning."""
+WINDOW: Final = 256
+"""Bytes at the end of a text in which what a user's pattern matches may have begun."""
+_TELLING: Final = 8
+"""Of a secret that a text breaks off in, so many bytes are worth hiding; fewer are any word's."""
+_BROKEN: Final = 16
+"""The same of what only looks like a secret."""
+_NEAR: Final = 256
+_LONG: Final = 4096
+_BEFORE: Final = 24
+"""Bytes before a run in which `Bearer` or `SecretAccessKey` may stand."""
+_RUNS: Final = bytes(97 if byte in WORD_CHARACTERS else 32 for byte in range(256))
+_RUN: Final = b"a" * RUN
+_WORDS: Final = bytes(sorted(WORD_CHARACTERS))
+_FORMATS: Final = (*WORDS, *SPACED)
+_MARKS: Final = re.compile(b"|".join(re.escape(mark) for mark in sorted({one.mark for one in _FORMATS}, reverse=True)))
+_STARTS: Final = tuple((one.mark, n) for one in _FORMATS for n in range(HOLD, len(one.mark)))
+# A name in quotes with a colon behind it, itself inside of a JSON string perhaps, and the quote that its value begins.
+_FIELD: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:\s*(\\*)"')
+_QUERY: Final = re.compile(rb"[?&;]([A-Za-z][A-Za-z0-9_.-]{1,40})=([^&\s\"'<>\\#;]+)")
+_SCHEME: Final = re.compile(rb"(?i)(?:" + b"|".join(sorted(SCHEMES)) + rb") +(?=\S)")
+_SHORTEST_FIELD: Final = 6
+"""A shorter value of a field that names a secret is `test`, `none` or `***`."""
+_USUAL: Final = frozenset(
+    b"string password passwd secret example changeme redacted undefined required optional api_key apikey api-key"
+    b" number boolean object bearer".split()
+)
+_PLACEHOLDER: Final = re.compile(rb"(?:<.*>|\$?\{+.*\}+|\$\w+|\*+|x+|\.+)\Z", re.IGNORECASE)
+
+
+class Span(NamedTuple):
+    """text[start:end] is a secret; `secret` is its plain value, for which a token is made.
+
+    `whole`: that is only the beginning of it, and it would stand in so many bytes.
+    """
+
+    start: int
+    end: int
+    secret: bytes
+    whole: int = 0
+
+
+class Finder:
+    """Finds the values `secrets`; whatever has the look or the name of a secret when `looks`; fields of the names
+    `fields` (lower case); and what `patterns` match: their group 1, if there is one.
+    """
+
+    def __init__(
+        self,
+        secrets: Iterable[str] = (),
+        *,
+        looks: bool = True,
+        fields: frozenset[bytes] = frozenset(),
+        patterns: tuple[re.Pattern[bytes], ...] = (),
+    ) -> None:
+        forms: dict[bytes, Form] = {}
+        for secret in secrets:
+            for form in forms_of(secret.encode(errors="surrogateescape")):
+                forms.setdefault(form.text, form)
+        ordered = sorted(forms.values(), key=lambda form: -len(form.text))
+        self._in_runs = tuple((probe, form) for form in ordered if (probe := _probe(form)))
+        self._anywhere = tuple(form for form in ordered if not _probe(form))
+        self._forms = tuple(ordered)
+        self._secrets = frozenset(form.secret for form in ordered)
+        self._starts: dict[bytes, list[tuple[bytes, int, Form | None]]] | None = None
+        self._looks = looks
+        self._names = fields
+        self._patterns = patterns
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing that it could find."""
+        return not (self._forms or self._looks or self._names or self._patterns)
+
+    def spans(self, text: bytes) -> list[Span]:
+        """The secrets in `text`, in order, none in or across another."""
+        found = self._found(text)
+        return settle(text, found) if len(found) > 1 else found
+
+    def open_at(self, text: bytes, spans: list[Span]) -> int:
+        """Where in `text` begins what may become a secret when more text comes; len(text) if nothing does.
+
+        `spans`: the secrets in it. What is a known one, whole, is taken for no other.
+        """
+        at = [len(text), *self._long_at(text)]
+        if self._patterns:
+            at.append(max(len(text) - WINDOW, 0))
+        at += (len(text) - n for begun, n, _ in self._beginnings().get(text[-HOLD:], ()) if text.endswith(begun[:n]))
+        if self._looks:
+            known = spans[-1].start if spans and spans[-1].secret in self._secrets else len(text)
+            at += (place for place in _going(text) if place < known)
+        if self._looks or self._names:
+            at += self._open_field(text)
+        return min(at)
+
+    def ending(self, text: bytes) -> list[Span]:
+        """The secrets in `text` when nothing follows: also the one it breaks off in, if enough is there to tell."""
+        spans = self.spans(text)
+        begun = self._begun(text)
+        if begun is None:
+            return spans
+        if spans and spans[-1].end > begun.start:
+            if begun.whole == 0 or spans[-1].start < begun.start or spans[-1].secret in self._secrets:
+                return spans
+            spans.pop()
+        return [*spans, begun]
+
+    def _begun(self, text: bytes) -> Span | None:
+        best: Span | None = None
+        for begun, length, form in self._beginnings().get(text[-HOLD:], ()):
+            if form is not None and length >= _TELLING and text.endswith(begun[:length]):
+                span = Span(len(text) - length, len(text), form.secret, len(begun))
+                best = span if best is None or span.start < best.start else best
+        if best is not None:
+            return best
+        opened = [*self._long_at(text), *(_going(text) if self._looks else ())]
+        opened += self._open_field(text) if self._looks or self._names else ()
+        at = min(opened, default=len(text))
+        return Span(at, len(text), text[at:]) if len(text) - at >= _BROKEN else None
+
+    def _found(self, text: bytes) -> list[Span]:
+        runs = _runs_of(text)
+        found: list[Span] = []
+        for form in self._anywhere:
+            if form.text in text:
+                found += _occurrences(text, form)
+        for probe, form in self._in_runs if runs.whole else ():
+            if probe in runs.whole:
+                found += _occurrences(text, form)
+        if self._looks:
+            marks = set(_MARKS.findall(runs.keyed))
+            if b"-----" in runs.keyed and PEM.mark in text:
+                marks.add(PEM.mark)
+            found += (Span(*span, text[slice(*span)]) for one in _present(marks) for span in one.find(text))
+            if b"://" in text:
+                found += _in_urls(text)
+        if self._looks or self._names:
+            found += self._in_fields(text)
+        for pattern in self._patterns:
+            group = 1 if pattern.groups else 0
+            found += (Span(*match.span(group), match[group]) for match in pattern.finditer(text) if match[group])
+        return found
+
+    def _in_fields(self, text: bytes) -> Iterator[Span]:
+        for match in _FIELD.finditer(text):
+            if self._is_secret(match[1]) is False:
+                continue
+            start = match.end()
+            end = string_end(text, start, len(match[2]))
+            if scheme := _SCHEME.match(text, start, end):
+                start = scheme.end()
+            value = text[start:end]
+            if value and (match[1].lower() in self._names or is_telling(self._is_secret(match[1]), value)):
+                yield Span(start, end, value)
+
+    def _is_secret(self, name: bytes) -> bool | None:
+        """Whether a field of this name is a secret; None: if it looks like one."""
+        if self._names and name.lower() in self._names:
+            return True
+        return is_secret_field(name) if self._looks else False
+
+    def _open_field(self, text: bytes) -> Iterator[int]:
+        """Where the value of the last field of a secret begins, if it does not end."""
+        start = max(len(text) - MOST, 0)
+        last = None
+        for match in _FIELD.finditer(text, start):
+            last = match if self._is_secret(match[1]) is not False else last
+        if last is not None and string_end(text, last.end(), len(last[2])) == len(text):
+            yield last.end()
+
+    def _long_at(self, text: bytes) -> Iterator[int]:
+        """Where a long known secret, of which more than `_NEAR` bytes are there, has begun."""
+        for form in self._forms:
+            at = text.rfind(form.text[:_NEAR]) if len(form.text) > _NEAR else -1
+            if at >= 0 and len(text) - at < len(form.text) and form.text.startswith(text[at:]):
+                yield at
+
+    def _beginnings(self) -> dict[bytes, list[tuple[bytes, int, Form | None]]]:
+        """The last bytes of every possible beginning of a secret -> those: one look-up a piece of a stream."""
+        if self._starts is None:
+            self._starts = {}
+            if self._looks:
+                for mark, n in _STARTS:
+                    self._starts.setdefault(mark[n - HOLD : n], []).append((mark, n, None))
+            for form in self._forms:
+                for n in range(HOLD, min(len(form.text), _NEAR + 1)):
+                    self._starts.setdefault(form.text[n - HOLD : n], []).append((form.text, n, form))
+        return self._starts
+
+
+def _going(text: bytes) -> Iterator[int]:
+    """Where what looks like a secret goes on to the end of `text`."""
+    word = len(text.rstrip(_WORDS)) if text[-1:] in _WORDS else len(text)
+    word = max(word, len(text) - MOST)
+    if len(text) - word >= HOLD:
+        yield from _open(text, word, set(_MARKS.findall(text, word)))
+    near = max(len(text) - _NEAR, 0)
+    yield from _open(text, near, {one.mark for one in SPACED if text.find(one.mark, near) >= 0})
+    late = max(len(text) - MOST, 0)
+    if text.find(PEM.mark, late) >= 0:
+        yield from _open(text, late, {PEM.mark})
+    if text.find(b"://", near) >= 0:
+        yield from _open(text, near, {INSIDE_URLS.mark})
+        for match in _QUERY.finditer(text, near):
+            if match.end() == len(text) and is_secret_query(match[1]) is not False:
+                yield match.start(2)
+
+
+def _open(text: bytes, start: int, marks: set[bytes]) -> Iterator[int]:
+    for one in (*_FORMATS, INSIDE_URLS):
+        if one.mark in marks and (at := one.open_at(text, start)) is not None:
+            yield at
+
+
+def settle(text: bytes, spans: Iterable[Span]) -> list[Span]:
+    """The spans in order; of two that overlap, the outer one, or one that is both."""
+    out: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if not out or span.start >= out[-1].end:
+            out.append(span)
+        elif span.end > out[-1].end:
+            out[-1] = Span(out[-1].start, span.end, text[out[-1].start : span.end])
+    return out
+
+
+def string_end(text: bytes, start: int, level: int) -> int:
+    """Where the JSON string ends whose value begins at `start`; `level` backslashes stand before its quotes.
+
+    A string in a JSON string has its quotes written with a backslash, in one more layer with three, and so on, and a
+    backslash of its own with twice as many and one more. len(text) when it does not end.
+    """
+    unit = 2 * (level + 1)
+    at = text.find(b'"', start)
+    while at >= 0:
+        slashes = at - len(text[start:at].rstrip(b"\\")) - start
+        if slashes % unit == level:
+            return at - level
+        at = text.find(b'"', at + 1)
+    return len(text)
+
+
+class _Runs(NamedTuple):
+    """Runs of word characters, each with what stands before it, one after the other. `keyed`: those with a mark."""
+
+    whole: bytes
+    keyed: bytes
+
+
+def _runs_of(text: bytes) -> _Runs:
+    flat = text.translate(_RUNS)
+    at = flat.find(_RUN)
+    if at < 0:
+        return _Runs(b"", b"")
+    out: list[bytes] = []
+    keyed: list[bytes] = []
+    while at >= 0:
+        end = flat.find(b" ", at + RUN)
+        end = len(flat) if end < 0 else end
+        run = text[max(at - _BEFORE, 0) : end]
+        out.append(run)
+        # An image in base64 has no key in it, and its size is that of many conversations.
+        keyed.append(run if len(run) < _LONG or b"-" in run or b"_" in run else run[:_NEAR])
+        at = flat.find(_RUN, end)
+    return _Runs(b"\n".join(out), b"\n".join(keyed))
+
+
+def _probe(form: Form) -> bytes:
+    """What stands in a run wherever the form stands; empty when nothing does."""
+    if form.encoded:
+        return form.text
+    longest = max(form.text.translate(_RUNS).split(b" "), key=len)
+    if len(longest) < RUN:
+        return b""
+    at = form.text.translate(_RUNS).find(longest)
+    return form.text[at : at + len(longest)]
+
+
+def _present(marks: set[bytes]) -> list[Format]:
+    return [one for one in _FORMATS if one.mark in marks] if marks else []
+
+
+def _occurrences(text: bytes, form: Form) -> Iterator[Span]:
+    at = text.find(form.text)
+    while at >= 0:
+        end = at + len(form.text)
+        yield Span(*form.widened(text, at, end), form.secret)
+        at = text.find(form.text, end)
+
+
+def _in_urls(text: bytes) -> Iterator[Span]:
+    for start, end in INSIDE_URLS.find(text):
+        yield Span(start, end, text[start:end])
+    for match in _QUERY.finditer(text):
+        says = is_secret_query(match[1])
+        if says or (says is None and is_secret_value(match[2].decode("latin-1"))):
+            yield Span(*match.span(2), match[2])
+
+
+def is_telling(says: bool | None, value: bytes) -> bool:
+    """Whether the value of a field that names a secret (None: that may) is one."""
+    if says is None:
+        return is_secret_value(value.decode("latin-1"))
+    return len(value) >= _SHORTEST_FIELD and value.lower() not in _USUAL and not _PLACEHOLDER.match(value)
