@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tapeproxy.tapes.finding import Finder, Span
-from tapeproxy.tapes.secretpatterns import MOST
+from tapeproxy.tapes.finding import HOLD, Finder
+from tapeproxy.tapes.secretpatterns import MOST, RUN
+from tapeproxy.tapes.spans import Span
 
 _DELTA: Final = re.compile(
     rb'"(content|text|delta|partial_json|arguments|thinking|reasoning|reasoning_content|refusal|transcript|input|output'
@@ -20,6 +21,7 @@ _DELTA: Final = re.compile(
 )
 _INDEX: Final = re.compile(rb'"(?:index|\w+_index|contentBlockIndex)"\s*:\s*(\d+)|"item_id"\s*:\s*"([^"]{1,100})"')
 _CONTEXT: Final = 96
+_TRIMMED: Final = 4 * _CONTEXT
 _MOST_TEXTS: Final = 256
 
 
@@ -67,6 +69,7 @@ class Deltas:
 
     def __init__(self, finder: Finder) -> None:
         self._finder = finder
+        self._short = min(finder.shortest - HOLD, RUN - HOLD)
         self._texts: dict[tuple[bytes, ...], _Text] = {}
 
     @property
@@ -107,7 +110,9 @@ class Deltas:
         text.pieces.append(_Piece(len(text.text), start, len(data)))
         text.text += data
         size = len(text.text)
-        spans = self._finder.spans(text.text)
+        # A piece of a word or two is looked through when it goes on with something; it is in the stream itself, too.
+        idle = text.open is None and len(data) < self._short and b'":' not in text.text
+        spans = [] if idle else self._finder.spans(text.text)
         at = self._finder.open_at(text.text, spans)
         at = min((span.start for span in spans if span.start < at < span.end), default=at)
         at = size if size - at > MOST else at
@@ -117,7 +122,8 @@ class Deltas:
                 edits += _edits(text, span)
                 text.done = span.end
         text.open = _place(text, at) if at < size else None
-        _trim(text, min(at, size - _CONTEXT))
+        if size > _TRIMMED:
+            _trim(text, min(at, size - _CONTEXT))
         return edits
 
 

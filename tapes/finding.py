@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from tapeproxy.tapes.remembering import Memory
 from tapeproxy.tapes.secretforms import Form, forms_of
 from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_query
 from tapeproxy.tapes.secretpatterns import INSIDE_URLS, MOST, PEM, RUN, SPACED, WORD_CHARACTERS, WORDS, Format
 from tapeproxy.tapes.secretvars import is_secret_value
+from tapeproxy.tapes.spans import Span, settle
 
 HOLD: Final = 3
 """What ends in fewer bytes of a secret's beginning is not taken for its beginning."""
@@ -23,13 +25,24 @@ _BROKEN: Final = 16
 """The same of what only looks like a secret."""
 _NEAR: Final = 256
 _LONG: Final = 4096
+_BIG: Final = 2 * MOST
 _BEFORE: Final = 24
 """Bytes before a run in which `Bearer` or `SecretAccessKey` may stand."""
 _RUNS: Final = bytes(97 if byte in WORD_CHARACTERS else 32 for byte in range(256))
 _RUN: Final = b"a" * RUN
 _WORDS: Final = bytes(sorted(WORD_CHARACTERS))
 _FORMATS: Final = (*WORDS, *SPACED)
-_MARKS: Final = re.compile(b"|".join(re.escape(mark) for mark in sorted({one.mark for one in _FORMATS}, reverse=True)))
+_MARKS: Final = {one.mark for one in _FORMATS}
+# By their first letters: an alternation of all of them takes twice as long.
+_ANY_MARK: Final = re.compile(
+    b"|".join(
+        re.escape(first)
+        + b"(?:%b)" % b"|".join(re.escape(mark[1:]) for mark in sorted(_MARKS, reverse=True) if mark[:1] == first)
+        for first in sorted({mark[:1] for mark in _MARKS})
+    )
+)
+_SMALL: Final = 512
+_SPACED: Final = tuple(one.mark for one in SPACED if one is not PEM)
 _STARTS: Final = tuple((one.mark, n) for one in _FORMATS for n in range(HOLD, len(one.mark)))
 # A name in quotes with a colon behind it, itself inside of a JSON string perhaps, and the quote that its value begins.
 _FIELD: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:\s*(\\*)"')
@@ -42,18 +55,6 @@ _USUAL: Final = frozenset(
     b" number boolean object bearer".split()
 )
 _PLACEHOLDER: Final = re.compile(rb"(?:<.*>|\$?\{+.*\}+|\$\w+|\*+|x+|\.+)\Z", re.IGNORECASE)
-
-
-class Span(NamedTuple):
-    """text[start:end] is a secret; `secret` is its plain value, for which a token is made.
-
-    `whole`: that is only the beginning of it, and it would stand in so many bytes.
-    """
-
-    start: int
-    end: int
-    secret: bytes
-    whole: int = 0
 
 
 class Finder:
@@ -77,6 +78,10 @@ class Finder:
         self._in_runs = tuple((probe, form) for form in ordered if (probe := _probe(form)))
         self._anywhere = tuple(form for form in ordered if not _probe(form))
         self._forms = tuple(ordered)
+        self._long = tuple(form for form in ordered if len(form.text) > _NEAR)
+        self._memory = Memory()
+        self.shortest = min((len(secret) for secret in forms), default=MOST)
+        """The length of the shortest form of a known secret."""
         self._secrets = frozenset(form.secret for form in ordered)
         self._starts: dict[bytes, list[tuple[bytes, int, Form | None]]] | None = None
         self._looks = looks
@@ -90,6 +95,11 @@ class Finder:
 
     def spans(self, text: bytes) -> list[Span]:
         """The secrets in `text`, in order, none in or across another."""
+        if len(text) >= _BIG and self._looks:
+            return self._memory.spans(text, self._settled)
+        return self._settled(text)
+
+    def _settled(self, text: bytes) -> list[Span]:
         found = self._found(text)
         return settle(text, found) if len(found) > 1 else found
 
@@ -135,39 +145,40 @@ class Finder:
         return Span(at, len(text), text[at:]) if len(text) - at >= _BROKEN else None
 
     def _found(self, text: bytes) -> list[Span]:
-        runs = _runs_of(text)
         found: list[Span] = []
         for form in self._anywhere:
             if form.text in text:
                 found += _occurrences(text, form)
-        for probe, form in self._in_runs if runs.whole else ():
-            if probe in runs.whole:
-                found += _occurrences(text, form)
-        if self._looks:
-            marks = set(_MARKS.findall(runs.keyed))
-            if b"-----" in runs.keyed and PEM.mark in text:
-                marks.add(PEM.mark)
-            found += (Span(*span, text[slice(*span)]) for one in _present(marks) for span in one.find(text))
-            if b"://" in text:
-                found += _in_urls(text)
+        runs = _runs_of(text) if self._in_runs or self._looks else _NO_RUNS
+        if runs.whole:
+            for probe, form in self._in_runs:
+                if probe in runs.whole:
+                    found += _occurrences(text, form)
+            if self._looks and (marks := _marks_in(runs.keyed)):
+                found += (Span(*span, text[slice(*span)]) for one in _present(marks) for span in one.find(text))
+            if self._looks and b"-----" in runs.keyed:
+                found += (Span(*span, text[slice(*span)]) for span in PEM.find(text))
+        if self._looks and b"://" in text:
+            found += _in_urls(text)
         if self._looks or self._names:
-            found += self._in_fields(text)
+            self._in_fields(text, found)
         for pattern in self._patterns:
             group = 1 if pattern.groups else 0
             found += (Span(*match.span(group), match[group]) for match in pattern.finditer(text) if match[group])
         return found
 
-    def _in_fields(self, text: bytes) -> Iterator[Span]:
+    def _in_fields(self, text: bytes, found: list[Span]) -> None:
         for match in _FIELD.finditer(text):
-            if self._is_secret(match[1]) is False:
+            says = self._is_secret(match[1])
+            if says is False:
                 continue
             start = match.end()
             end = string_end(text, start, len(match[2]))
             if scheme := _SCHEME.match(text, start, end):
                 start = scheme.end()
             value = text[start:end]
-            if value and (match[1].lower() in self._names or is_telling(self._is_secret(match[1]), value)):
-                yield Span(start, end, value)
+            if value and (match[1].lower() in self._names or is_telling(says, value)):
+                found.append(Span(start, end, value))
 
     def _is_secret(self, name: bytes) -> bool | None:
         """Whether a field of this name is a secret; None: if it looks like one."""
@@ -177,6 +188,8 @@ class Finder:
 
     def _open_field(self, text: bytes) -> Iterator[int]:
         """Where the value of the last field of a secret begins, if it does not end."""
+        if text.endswith(b"\n"):
+            return  # no JSON string holds a line end
         start = max(len(text) - MOST, 0)
         last = None
         for match in _FIELD.finditer(text, start):
@@ -186,8 +199,8 @@ class Finder:
 
     def _long_at(self, text: bytes) -> Iterator[int]:
         """Where a long known secret, of which more than `_NEAR` bytes are there, has begun."""
-        for form in self._forms:
-            at = text.rfind(form.text[:_NEAR]) if len(form.text) > _NEAR else -1
+        for form in self._long:
+            at = text.rfind(form.text[:_NEAR])
             if at >= 0 and len(text) - at < len(form.text) and form.text.startswith(text[at:]):
                 yield at
 
@@ -206,15 +219,18 @@ class Finder:
 
 def _going(text: bytes) -> Iterator[int]:
     """Where what looks like a secret goes on to the end of `text`."""
-    word = len(text.rstrip(_WORDS)) if text[-1:] in _WORDS else len(text)
-    word = max(word, len(text) - MOST)
-    if len(text) - word >= HOLD:
-        yield from _open(text, word, set(_MARKS.findall(text, word)))
-    near = max(len(text) - _NEAR, 0)
-    yield from _open(text, near, {one.mark for one in SPACED if text.find(one.mark, near) >= 0})
     late = max(len(text) - MOST, 0)
     if text.find(PEM.mark, late) >= 0:
         yield from _open(text, late, {PEM.mark})
+    if text.endswith(b"\n"):
+        return  # nothing else goes on after it
+    word = len(text.rstrip(_WORDS)) if text[-1:] in _WORDS else len(text)
+    word = max(word, len(text) - MOST)
+    if len(text) - word >= HOLD and (marks := _marks_in(text[word:])):
+        yield from _open(text, word, marks)
+    near = max(len(text) - _NEAR, 0)
+    if marks := {mark for mark in _SPACED if text.find(mark, near) >= 0}:
+        yield from _open(text, near, marks)
     if text.find(b"://", near) >= 0:
         yield from _open(text, near, {INSIDE_URLS.mark})
         for match in _QUERY.finditer(text, near):
@@ -226,17 +242,6 @@ def _open(text: bytes, start: int, marks: set[bytes]) -> Iterator[int]:
     for one in (*_FORMATS, INSIDE_URLS):
         if one.mark in marks and (at := one.open_at(text, start)) is not None:
             yield at
-
-
-def settle(text: bytes, spans: Iterable[Span]) -> list[Span]:
-    """The spans in order; of two that overlap, the outer one, or one that is both."""
-    out: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        if not out or span.start >= out[-1].end:
-            out.append(span)
-        elif span.end > out[-1].end:
-            out[-1] = Span(out[-1].start, span.end, text[out[-1].start : span.end])
-    return out
 
 
 def string_end(text: bytes, start: int, level: int) -> int:
@@ -262,11 +267,14 @@ class _Runs(NamedTuple):
     keyed: bytes
 
 
+_NO_RUNS: Final = _Runs(b"", b"")
+
+
 def _runs_of(text: bytes) -> _Runs:
     flat = text.translate(_RUNS)
     at = flat.find(_RUN)
     if at < 0:
-        return _Runs(b"", b"")
+        return _NO_RUNS
     out: list[bytes] = []
     keyed: list[bytes] = []
     while at >= 0:
@@ -289,6 +297,12 @@ def _probe(form: Form) -> bytes:
         return b""
     at = form.text.translate(_RUNS).find(longest)
     return form.text[at : at + len(longest)]
+
+
+def _marks_in(text: bytes) -> set[bytes]:
+    if len(text) < _SMALL:
+        return set(_ANY_MARK.findall(text))
+    return {mark for mark in _MARKS if mark in text}
 
 
 def _present(marks: set[bytes]) -> list[Format]:

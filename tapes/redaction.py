@@ -13,12 +13,13 @@ from tapeproxy.tapes.bodyredaction import BodyRedactor, kind_of, redact_quoted
 from tapeproxy.tapes.codings import decode, header
 from tapeproxy.tapes.deltas import Deltas
 from tapeproxy.tapes.eventframes import FrameRedactor
-from tapeproxy.tapes.finding import Finder, Span, is_telling
+from tapeproxy.tapes.finding import Finder, is_telling
 from tapeproxy.tapes.recoding import encode
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redactionrules import DEFAULT, NONE, VERSION, RedactionRules
 from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_header, is_secret_query
 from tapeproxy.tapes.secretvars import is_secret_name, is_secret_value
+from tapeproxy.tapes.spans import Span
 from tapeproxy.tapes.streamredaction import BodyStream, StreamRedactor, Tokens, WholeBody
 from tapeproxy.tapes.tokens import is_token, make_token
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from tapeproxy.tapes.deltas import Deltas, Edit
-from tapeproxy.tapes.finding import Finder, Span
+from tapeproxy.tapes.finding import Finder
 from tapeproxy.tapes.secretpatterns import MOST
+from tapeproxy.tapes.spans import Span
 
 type Timed = tuple[int, bytes]
 type Tokens = Callable[[bytes, int], bytes]

@@ -1,0 +1,50 @@
+"""Big bodies that grow at their end, as conversations do: what was found in one is not looked for again in the next.
+
+Knows texts and places, not what is found.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from tapeproxy.tapes.secretpatterns import MOST
+from tapeproxy.tapes.spans import Span
+
+_TEXTS: Final = 4
+"""Agents that run side by side have a conversation each."""
+_LONGEST: Final = 2 << 20
+_BLOCK: Final = 8192
+_BEFORE: Final = 128
+
+
+class Memory:
+    """The last few texts, with what was found in them."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[bytes, list[Span]]] = []
+
+    def spans(self, text: bytes, find: Callable[[bytes], list[Span]]) -> list[Span]:
+        """What `find` gives for `text`; it is asked about the part that is new, and as much before it as matters."""
+        if len(text) > _LONGEST:
+            return find(text)
+        same, spans, known = 0, list[Span](), None
+        for one in self._known:
+            common = _common(one[0], text)
+            if common > same:
+                same, spans, known = common, one[1], one
+        cut = max(same - MOST, 0)
+        cut = min((span.start for span in spans if span.start < cut < span.end), default=cut)
+        start = max(cut - _BEFORE, 0)
+        found = [Span(s.start + start, s.end + start, s.secret) for s in find(text[start:])] if start else find(text)
+        found = [*(span for span in spans if span.end <= cut), *(span for span in found if span.start >= cut)]
+        self._known = [one for one in self._known if one is not known][-_TEXTS + 1 :]
+        self._known.append((text, found))
+        return found
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """The length of a common beginning, in whole blocks."""
+    most = min(len(one), len(other))
+    for at in range(0, most, _BLOCK):
+        if one[at : at + _BLOCK] != other[at : at + _BLOCK]:
+            return at
+    return most
