@@ -10,6 +10,7 @@ from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.newtape import new_tape, record_to_new_tape
 from tapeproxy.cli.recorded import closing_lines, warnings
+from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.tapes.errors import UsageError
 
@@ -28,6 +29,7 @@ from tapeproxy.tapes.errors import UsageError
 @click.option("--io", is_flag=True, help="Tape also what the agent reads from files, folders and other programs.")
 @click.option("--threads", is_flag=True, help="Tape also the order in which threads get locks; a replay keeps it.")
 @rule_options
+@redact_options
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings.")
 @click.pass_context
 def command(
@@ -52,9 +54,10 @@ def command(
     tapeproxy record --map api.openai.com=http://127.0.0.1:8000 -- ./agent.sh
 
     The agent runs as it would without us: same terminal, same signals, same exit code. Credentials are replaced by
-    tokens on the tape, never in what is sent. Rules for telling requests apart (here, in tapeproxy.toml or in
-    [tool.tapeproxy]) go on the tape, and replays keep to them. The exit code is the agent's; 5 if the tape could not
-    be written whole.
+    tokens on the tape, never in what is sent: known headers and fields, what looks like a key, and the values of secret
+    environment variables, however they are encoded. Rules for telling requests apart and for what else to redact (here,
+    in tapeproxy.toml or in [tool.tapeproxy]) go on the tape, and replays keep to them. The exit code is the agent's; 5
+    if the tape could not be written whole.
     """
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.proxy.recording import RecordSettings, record
@@ -81,7 +84,10 @@ def command(
         io=io,
         threads=threads,
         rules=given_rules(ctx),
+        redaction=given_redaction(ctx),
     )
+    if settings.redaction.version == 0:
+        click.echo(f"tapeproxy: {NOT_REDACTED}", err=True)
     result = record_to_new_tape(settings) if output is None else asyncio.run(record(settings))
     for line in (*warnings(result), *(() if quiet or result.failure is not None else closing_lines(result, argv))):
         click.echo(f"tapeproxy: {line}", err=True)

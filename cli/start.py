@@ -14,6 +14,7 @@ import click
 
 from tapeproxy.cli.choose import choose_tape, default_path
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
 from tapeproxy.cli.replay import Pace, Teller, tell
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.proxy.state import NoProxyError, State, already_running, clear_state, no_proxy, read_state, write_state
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
 @rule_options
+@redact_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -72,7 +74,10 @@ def command(
         port=port,
         hosts=parse_map(maps),
         rules=rules,
+        redaction=given_redaction(ctx),
     )
+    if settings.redaction.version == 0:
+        click.echo(f"tapeproxy: {NOT_REDACTED}", err=True)
     return asyncio.run(_record(settings))
 
 

@@ -47,6 +47,7 @@ from tapeproxy.tapes.positions import CLOCK_RULES
 from tapeproxy.tapes.reading import VERSION
 from tapeproxy.tapes.records import End, Exit, Head, Json, Note, Record, Request
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
 from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.secretvars import secret_names, secret_values
 from tapeproxy.tapes.trace import TraceHasher
@@ -78,6 +79,7 @@ class RecordSettings:
     io: bool = False
     threads: bool = False
     rules: tuple[Rule, ...] = ()
+    redaction: RedactionRules = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +280,7 @@ async def recording(settings: RecordSettings) -> AsyncIterator[Recording]:
     """
     ca = CertificateAuthority.open()
     key = load_key()
-    redactor = Redactor(key, secret_values(settings.environment))
+    redactor = Redactor(key, secret_values(settings.environment), settings.redaction)
     run_id = secrets.token_hex(8)
     bundle = ca.bundle(upstream_of(settings.environment).ca_file)
     run = RunProcesses(run_id)
@@ -385,7 +387,7 @@ def _head(settings: RecordSettings, redactor: Redactor, key: bytes) -> Head:
         tz=environment.get("TZ"),
         lang=environment.get("LC_ALL") or environment.get("LANG"),
         secrets=secret_names(environment),
-        rules={"matching": VERSION, "redaction": 1} | _rules(settings.rules, redactor),
+        rules={"matching": VERSION} | settings.redaction.to_json() | _rules(settings.rules, redactor),
     )
 
 

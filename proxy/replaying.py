@@ -6,7 +6,7 @@ A `Wire` is what replays of one tape can share; a `Replaying` is what belongs to
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +35,7 @@ from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.machine import Facts, facts_of
 from tapeproxy.tapes.reading import PLAIN, Reading, taped_reading
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.redactionrules import RedactionRules
 from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.secretvars import is_secret_name, secret_values
 from tapeproxy.tapes.tokens import placeholder
@@ -145,7 +146,7 @@ class Wire:
         self.port = 0
         self._threads = keeps_order(tape, settings.threads, settings.tape)
         self._ca = CertificateAuthority.open()
-        self._redactor = Redactor(load_key(), secret_values(settings.environment))
+        self._redactor = _redactor(tape, settings)
         self._began = _began(tape)
         self._server: TapeServer | None = None
 
@@ -234,14 +235,13 @@ class Wire:
 
     def _environment(self, run: RunProcesses) -> dict[str, str]:
         """What the agent gets, but for its shim."""
-        parent, secrets = self.settings.environment, self.tape.head.secrets[:_MOST_PLACEHOLDERS]
+        parent = self.settings.environment
         child = ChildSettings(
             f"http://127.0.0.1:{self.port}",
             self._ca.bundle(),
             self._ca.certificate,
             run.run_id,
-            # A tape may come from a stranger: it names variables, and only such as usually hold a secret are set.
-            {name: placeholder(name) for name in secrets if is_secret_name(name)},
+            {name: placeholder(name) for name in _placeholders(self.tape)},
         )
         return child_environment(parent, child) | self.settings.guard.variables(parent)
 
@@ -358,6 +358,21 @@ async def replay(
         finally:
             await session.stop()
     return session.verdict(settings, outcome, outcome.duration_ns)
+
+
+def _redactor(tape: Tape, settings: ReplaySettings) -> Redactor:
+    """Redacts as the recording did: what stands for an absent secret may be encoded, as the secret was."""
+    try:
+        rules = RedactionRules.from_json(tape.head.rules)
+    except ValueError as error:
+        raise TapeFormatError(str(error), place=Place(str(settings.tape))) from None
+    absent = (name for name in _placeholders(tape) if not settings.environment.get(name))
+    return Redactor(load_key(), (*secret_values(settings.environment), *map(placeholder, absent)), rules)
+
+
+def _placeholders(tape: Tape) -> Iterator[str]:
+    """The variables that get a placeholder. A tape may come from a stranger: only such as usually hold a secret."""
+    return filter(is_secret_name, tape.head.secrets[:_MOST_PLACEHOLDERS])
 
 
 def _faults(settings: ReplaySettings) -> "Faults | None":

@@ -122,11 +122,13 @@ def to_record(line: Line, t: int, epoch_ns: int, redactor: Redactor) -> Record |
 
 def _words(line: Line, redactor: Redactor) -> str:
     argv = line.get("argv")
-    return redactor.text(" ".join(map(str, argv))) if isinstance(argv, list) else ""
+    return redactor.text(" ".join(redactor.argv(map(str, argv)))) if isinstance(argv, list) else ""
 
 
 def _facts(line: Line, redactor: Redactor) -> Json:
     facts = {name: value for name, value in line.items() if name not in ("k", "what", "text")}
+    if isinstance(facts.get("argv"), list):
+        facts["argv"] = redactor.argv(map(str, facts["argv"]))
     redacted: Json = orjson.loads(redactor.content(orjson.dumps(facts)))
     return redacted
 

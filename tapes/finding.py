@@ -11,7 +11,17 @@ from typing import Final, NamedTuple
 from tapeproxy.tapes.remembering import Memory
 from tapeproxy.tapes.secretforms import Form, forms_of
 from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_query
-from tapeproxy.tapes.secretpatterns import INSIDE_URLS, MOST, PEM, RUN, SPACED, WORD_CHARACTERS, WORDS, Format
+from tapeproxy.tapes.secretpatterns import (
+    BROKEN_PEM,
+    INSIDE_URLS,
+    MOST,
+    PEM,
+    RUN,
+    SPACED,
+    WORD_CHARACTERS,
+    WORDS,
+    Format,
+)
 from tapeproxy.tapes.secretvars import is_secret_value
 from tapeproxy.tapes.spans import Span, settle
 
@@ -21,8 +31,6 @@ WINDOW: Final = 256
 """Bytes at the end of a text in which what a user's pattern matches may have begun."""
 _TELLING: Final = 8
 """Of a secret that a text breaks off in, so many bytes are worth hiding; fewer are any word's."""
-_BROKEN: Final = 16
-"""The same of what only looks like a secret."""
 _NEAR: Final = 256
 _LONG: Final = 4096
 _BIG: Final = 2 * MOST
@@ -139,10 +147,10 @@ class Finder:
                 best = span if best is None or span.start < best.start else best
         if best is not None:
             return best
-        opened = [*self._long_at(text), *(_going(text) if self._looks else ())]
-        opened += self._open_field(text) if self._looks or self._names else ()
-        at = min(opened, default=len(text))
-        return Span(at, len(text), text[at:]) if len(text) - at >= _BROKEN else None
+        begun = [*self._long_at(text), *(_broken_off(text) if self._looks else ())]
+        if self._looks or self._names:
+            begun += (at for at in self._open_field(text) if is_telling(True, text[at:]))
+        return Span(min(begun), len(text), text[min(begun) :]) if begun else None
 
     def _found(self, text: bytes) -> list[Span]:
         found: list[Span] = []
@@ -236,6 +244,17 @@ def _going(text: bytes) -> Iterator[int]:
         for match in _QUERY.finditer(text, near):
             if match.end() == len(text) and is_secret_query(match[1]) is not False:
                 yield match.start(2)
+
+
+def _broken_off(text: bytes) -> Iterator[int]:
+    """Where a key begins that `text` breaks off in, and a private key of which some is there."""
+    word = max(len(text.rstrip(_WORDS)), len(text) - MOST)
+    for one in WORDS:
+        at = one.open_at(text, word) if one.mark in text[word:] else None
+        if at is not None and one.holds(text[at:]) and len(text) - at - len(one.mark) >= _TELLING:
+            yield at
+    if (match := BROKEN_PEM.search(text, max(len(text) - MOST, 0))) is not None:
+        yield match.start(1)
 
 
 def _open(text: bytes, start: int, marks: set[bytes]) -> Iterator[int]:

@@ -127,11 +127,16 @@ WORDS: Final = (
 
 PEM: Final = Format(
     b"-----BEGIN ",
-    re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?P<s>[^-]{1,%d}?)-----END" % MOST),
+    re.compile(
+        rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\+[nr])*(?P<s>[^-]{1,%d}?)(?:\s|\\+[nr])*-----END"
+        % MOST
+    ),
     re.compile(rb"-----BEGIN (?:[A-Z0-9 ]{0,60}|[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{0,5}[^-]*-{0,5}\w{0,3})\Z"),
     "PEM: RFC 7468",
     inside=True,
 )
+
+BROKEN_PEM: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----([^-]{8,})\Z")
 
 SPACED: Final = (
     PEM,
