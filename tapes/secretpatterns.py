@@ -84,6 +84,8 @@ def _key(mark: str, body: str, source: str, *, inside: bool = False) -> Format:
 
 WORDS: Final = (
     _key("sk-", r"[A-Za-z0-9_-]{20,}", "the API key pages of OpenAI, Anthropic, DeepSeek and OpenRouter"),
+    _key("sk-proj-", r"[A-Za-z0-9_-]{20,}", "platform.openai.com/api-keys", inside=True),
+    _key("sk-ant-", r"[A-Za-z0-9_-]{20,}", "console.anthropic.com/settings/keys", inside=True),
     _key("sk_live_", r"[A-Za-z0-9]{16,}", "docs.stripe.com/keys", inside=True),
     _key("sk_test_", r"[A-Za-z0-9]{16,}", "docs.stripe.com/keys", inside=True),
     _key("rk_live_", r"[A-Za-z0-9]{16,}", "docs.stripe.com/keys", inside=True),
@@ -125,18 +127,16 @@ WORDS: Final = (
 )
 """Formats that are one run of word characters."""
 
+_PEM: Final = rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_GAP: Final = rb"(?:\s|\\+[nr])*"
 PEM: Final = Format(
     b"-----BEGIN ",
-    re.compile(
-        rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\+[nr])*(?P<s>[^-]{1,%d}?)(?:\s|\\+[nr])*-----END"
-        % MOST
-    ),
+    re.compile(_PEM + _GAP + rb"(?P<s>[^-]{1,%d}?)" % MOST + _GAP + rb"-----END"),
     re.compile(rb"-----BEGIN (?:[A-Z0-9 ]{0,60}|[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{0,5}[^-]*-{0,5}\w{0,3})\Z"),
     "PEM: RFC 7468",
     inside=True,
 )
-
-BROKEN_PEM: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----([^-]{8,})\Z")
+BROKEN_PEM: Final = re.compile(_PEM + rb"([^-]{8,})\Z")
 
 SPACED: Final = (
     PEM,
@@ -153,6 +153,13 @@ SPACED: Final = (
         re.compile(rb"Bearer [A-Za-z0-9._~+/-]*=*\Z"),
         "RFC 6750",
         holds=_varied,
+    ),
+    Format(
+        b":AA",
+        re.compile(rb":(?P<s>AA[A-Za-z0-9_-]{32,34})(?![A-Za-z0-9_-])"),
+        re.compile(rb":AA[A-Za-z0-9_-]{0,34}\Z"),
+        "core.telegram.org/bots/api: bot tokens",
+        inside=True,
     ),
     *(
         Format(
