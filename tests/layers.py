@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import re
+import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -59,6 +60,17 @@ def _inside(data: bytes) -> Iterator[bytes]:
                 with contextlib.suppress(binascii.Error):
                     yield base64.b64decode(text[start:] + b"=" * (-len(text[start:]) % 4))
     yield from _streams(data)
+    if data[8:12] == struct.pack(">I", zlib.crc32(data[:8])):
+        yield b"\n".join(_payloads(data))
+
+
+def _payloads(data: bytes) -> Iterator[bytes]:
+    """The payloads of an AWS event stream, and what they hold in base64."""
+    while len(data) >= 16:
+        size, headers = struct.unpack_from(">II", data)
+        payload, data = data[12 + headers : size - 4], data[size:]
+        inner = json.loads(payload).get("bytes")
+        yield payload if inner is None else base64.b64decode(inner)
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
