@@ -3,15 +3,15 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 import orjson
 
-from tapeproxy.tapes.codings import header
-from tapeproxy.tapes.jsonpaths import JsonPath
 from tapeproxy.tapes.records import Headers
-from tapeproxy.tapes.redactionrules import strings_at
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.jsonpaths import JsonPath
 
 _BOUNDARY: Final = re.compile(rb'boundary=(?:"([^"]+)"|([^";\s]+))', re.IGNORECASE)
 _NAME: Final = re.compile(rb'\bname="([^"]*)"', re.IGNORECASE)
@@ -30,7 +30,7 @@ class BodyRedactor:
     value: Callable[[bytes], bytes]
     pair: Callable[[bytes], bytes]
     is_secret: Callable[[bytes, bytes], bool]
-    paths: tuple[JsonPath, ...]
+    paths: "tuple[JsonPath, ...]"
 
     def redact(self, kind: bytes, body: bytes, depth: int = 0) -> bytes:
         """A body of content type `kind` without its secrets."""
@@ -64,6 +64,8 @@ class BodyRedactor:
             value = orjson.loads(body)
         except orjson.JSONDecodeError:
             return body
+        from tapeproxy.tapes.redactionrules import strings_at
+
         for path in self.paths:
             for text in sorted(strings_at(path, value), key=len, reverse=True):
                 if text:
@@ -84,9 +86,9 @@ def redact_quoted(text: bytes, content: Callable[[bytes], bytes], *, plus: bool 
     return quote_plus(clean).encode() if plus else quote(clean, safe="/:@!$&'()*+,;=~").encode()
 
 
-def kind_of(headers: Headers) -> bytes:
-    """The content type that the headers tell."""
-    return header(headers, b"content-type")
+def header_of(headers: Headers, name: bytes) -> bytes:
+    """All values of header `name` (in lower case) as one list."""
+    return b", ".join([value for key, value in headers if key.lower() == name])
 
 
 def _ascii(text: str) -> bytes:

@@ -147,10 +147,11 @@ class Finder:
                 best = span if best is None or span.start < best.start else best
         if best is not None:
             return best
-        begun = [*self._long_at(text), *(_broken_off(text) if self._looks else ())]
+        places = [*self._long_at(text), *(_broken_off(text) if self._looks else ())]
         if self._looks or self._names:
-            begun += (at for at in self._open_field(text) if is_telling(True, text[at:]))
-        return Span(min(begun), len(text), text[min(begun) :]) if begun else None
+            places += (at for at in self._open_field(text) if is_telling(True, text[at:]))
+        at = min(places, default=len(text))
+        return Span(at, len(text), text[at:]) if places else None
 
     def _found(self, text: bytes) -> list[Span]:
         found: list[Span] = []
@@ -176,7 +177,7 @@ class Finder:
         return found
 
     def _in_fields(self, text: bytes, found: list[Span]) -> None:
-        for match in _FIELD.finditer(text):
+        for match in _FIELD.finditer(text) if b'"' in text else ():
             says = self._is_secret(match[1])
             if says is False:
                 continue

@@ -6,11 +6,12 @@ They stand in the head's `rules`, so that a replay redacts requests as the recor
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from tapeproxy.tapes.jsonpaths import JsonPath, parse_path
 from tapeproxy.tapes.records import Json
-from tapeproxy.tapes.rewrites import danger
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.jsonpaths import JsonPath
 
 VERSION: Final = 2
 """1 knew names of headers and query parameters, and known values; 2 also fields, looks and encodings."""
@@ -18,9 +19,6 @@ NONE: Final = 0
 MOST: Final = 200
 """Rules of a user's own."""
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
-
-type Kind = Literal["header", "field", "pattern"]
-KINDS: Final[tuple[Kind, ...]] = ("header", "field", "pattern")
 
 
 @dataclass(frozen=True)
@@ -43,17 +41,20 @@ class RedactionRules:
         for name in self.headers:
             if not _HEADER.fullmatch(name):
                 raise ValueError(f"{name!r:.80} is no name of a header")
-        for path in self.fields:
-            if path.startswith("$"):
-                parse_path(path)
-            elif not path.strip():
-                raise ValueError("the name of a field to redact is empty")
+        if not all(map(str.strip, self.fields)):
+            raise ValueError("the name of a field to redact is empty")
+        assert self.paths is not None  # they are read
         object.__setattr__(self, "compiled", tuple(map(_compile, self.patterns)))
 
     @cached_property
-    def paths(self) -> tuple[JsonPath, ...]:
+    def paths(self) -> "tuple[JsonPath, ...]":
         """The JSON paths among the fields."""
-        return tuple(parse_path(path) for path in self.fields if path.startswith("$"))
+        paths = [path for path in self.fields if path.startswith("$")]
+        if not paths:
+            return ()
+        from tapeproxy.tapes.jsonpaths import parse_path  # that, and what compiles patterns, takes some milliseconds
+
+        return tuple(map(parse_path, paths))
 
     @cached_property
     def names(self) -> frozenset[bytes]:
@@ -78,7 +79,7 @@ class RedactionRules:
         return cls(version, *(_strings(own.get(name, [])) for name in ("headers", "fields", "patterns")))
 
 
-def strings_at(path: JsonPath, value: Any) -> set[str]:
+def strings_at(path: "JsonPath", value: Any) -> set[str]:
     """The strings in `value` that the path names, those inside of what it names included."""
     found = [value]
     for step in path.steps:
@@ -110,6 +111,8 @@ def _everything(value: Any) -> list[Any]:
 
 
 def _compile(pattern: str) -> re.Pattern[bytes]:
+    from tapeproxy.tapes.rewrites import danger
+
     if reason := danger(pattern):
         raise ValueError(f"the regular expression {pattern!r:.80} {reason}")
     try:
