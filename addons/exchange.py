@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tapeproxy.addons.tape import Tape
-from tapeproxy.tapes.records import Chunks, End, Headers, How, Json, Request, Response, Side
+from tapeproxy.tapes.records import Chunks, End, Headers, How, Request, Response, Side
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.streamredaction import BodyStream
 
@@ -68,13 +68,13 @@ class TapedExchange:
         self._tape.commit()
 
     def _write(self, to: Side, pieces: list[Timed], *, recoded: bool = False) -> bool:
-        records = list(self._chunks(to, pieces, {"recoded": True} if recoded else {}))
+        records = list(self._chunks(to, pieces, recoded))
         for record in records:
             self._tape.add(record)
         return bool(records)
 
-    def _chunks(self, to: Side, pieces: list[Timed], extra: Json) -> Iterator[Chunks]:
+    def _chunks(self, to: Side, pieces: list[Timed], recoded: bool) -> Iterator[Chunks]:
         for t, data in pieces:
             # A token shorter than its secret can leave a piece empty, and an empty chunk would end a chunked body.
             if data:
-                yield Chunks(t=t, of=self.of, to=to, parts=((0, data),), extra=extra)
+                yield Chunks(t=t, of=self.of, to=to, parts=((0, data),), recoded=recoded)

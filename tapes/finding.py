@@ -49,6 +49,7 @@ _ANY_MARK: Final = re.compile(
         for first in sorted({mark[:1] for mark in _MARKS})
     )
 )
+_BACKSLASH: Final = ord("\\")
 _SMALL: Final = 512
 _SPACED: Final = tuple(one.mark for one in SPACED if one is not PEM)
 _STARTS: Final = tuple((one.mark, n) for one in _FORMATS for n in range(HOLD, len(one.mark)))
@@ -103,13 +104,12 @@ class Finder:
 
     def spans(self, text: bytes) -> list[Span]:
         """The secrets in `text`, in order, none in or across another."""
-        if len(text) >= _BIG and self._looks:
-            return self._memory.spans(text, self._settled)
-        return self._settled(text)
-
-    def _settled(self, text: bytes) -> list[Span]:
         found = self._found(text)
         return settle(text, found) if len(found) > 1 else found
+
+    def spans_again(self, text: bytes) -> list[Span]:
+        """`spans` of what may be an earlier text that has grown."""
+        return self._memory.spans(text, self.spans) if len(text) >= _BIG and self._looks else self.spans(text)
 
     def open_at(self, text: bytes, spans: list[Span]) -> int:
         """Where in `text` begins what may become a secret when more text comes; len(text) if nothing does.
@@ -177,16 +177,20 @@ class Finder:
         return found
 
     def _in_fields(self, text: bytes, found: list[Span]) -> None:
-        for match in _FIELD.finditer(text) if b'"' in text else ():
-            says = self._is_secret(match[1])
+        match = _FIELD.search(text) if b'"' in text else None
+        while match is not None:
+            at = match
+            match = _FIELD.search(text, at.end())
+            says = self._is_secret(at[1])
             if says is False:
                 continue
-            start = match.end()
-            end = string_end(text, start, len(match[2]))
+            start = at.end()
+            end = string_end(text, start, len(at[2]))
+            match = _FIELD.search(text, end)
             if scheme := _SCHEME.match(text, start, end):
                 start = scheme.end()
             value = text[start:end]
-            if value and (match[1].lower() in self._names or is_telling(says, value)):
+            if value and (at[1].lower() in self._names or is_telling(says, value)):
                 found.append(Span(start, end, value))
 
     def _is_secret(self, name: bytes) -> bool | None:
@@ -268,16 +272,19 @@ def string_end(text: bytes, start: int, level: int) -> int:
     """Where the JSON string ends whose value begins at `start`; `level` backslashes stand before its quotes.
 
     A string in a JSON string has its quotes written with a backslash, in one more layer with three, and so on, and a
-    backslash of its own with twice as many and one more. len(text) when it does not end.
+    backslash of its own with twice as many and one more. What does not end ends with the text, or after `MOST` bytes.
     """
     unit = 2 * (level + 1)
-    at = text.find(b'"', start)
+    last = min(len(text), start + MOST)
+    at = text.find(b'"', start, last)
     while at >= 0:
-        slashes = at - len(text[start:at].rstrip(b"\\")) - start
-        if slashes % unit == level:
+        first = at
+        while first > start and text[first - 1] == _BACKSLASH:
+            first -= 1
+        if (at - first) % unit == level:
             return at - level
-        at = text.find(b'"', at + 1)
-    return len(text)
+        at = text.find(b'"', at + 1, last)
+    return last
 
 
 class _Runs(NamedTuple):

@@ -242,6 +242,7 @@ _TABLES: dict[Any, _Table] = {
         "of": ("of", _natural, True),
         "to": ("to", _one_of(Side), True),
         "parts": ("parts", _parts, True),
+        "recoded": ("recoded", _flag, False),
     },
     End: {
         "t": ("t", _natural, True),

@@ -182,18 +182,25 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunks:
-    """Pieces of a body, in order. `parts` pairs nanoseconds after `t` (None: unknown) with the bytes."""
+    """Pieces of a body, in order. `parts` pairs nanoseconds after `t` (None: unknown) with the bytes.
+
+    `recoded`: redaction has compressed the whole body anew, and boundaries are lost.
+    """
 
     kind: ClassVar[str] = "chunks"
     t: int
     of: int
     to: Side = "client"
     parts: tuple[tuple[int | None, Body], ...] = ()
+    recoded: bool = False
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
         parts = [[dt, dump_body(data)] for dt, data in self.parts]
-        return {"t": self.t, "of": self.of, "to": self.to, "parts": parts} | self.extra
+        out: Json = {"t": self.t, "of": self.of, "to": self.to, "parts": parts}
+        if self.recoded:
+            out["recoded"] = True
+        return out | self.extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

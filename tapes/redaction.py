@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from tapeproxy.tapes.streamredaction import BodyStream
 
 _URL_HEADERS: Final = frozenset({b"location", b"content-location", b"referer", b"refresh"})
-_LINES: Final = re.compile(rb"event-stream|ndjson|jsonl|json-seq|json-lines|json")
+_EVENTS: Final = re.compile(rb"event-stream|amazon\.eventstream|ndjson|jsonl|json-?lines|json-seq")
+_LINES: Final = re.compile(rb"event-stream|json")
 
 
 class Redactor:
@@ -71,7 +72,7 @@ class Redactor:
 
     def content(self, data: bytes) -> bytes:
         """Redact secrets wherever they stand: known ones, those that look like one, and JSON fields named as one."""
-        spans = self._finder.spans(data)
+        spans = self._finder.spans_again(data)
         return _replaced(data, spans, self._token) if spans else data
 
     def body(self, headers: Headers, data: bytes) -> bytes:
@@ -130,7 +131,7 @@ class Redactor:
             return WholeBody(lambda body: self._whole(headers, body))
         if b"amazon.eventstream" in kind:
             return FrameRedactor(self._finder, self._token)
-        if b"x-www-form-urlencoded" in kind or (self._rules.paths and b"json" in kind):
+        if b"x-www-form-urlencoded" in kind or (self._rules.paths and b"json" in kind and not _EVENTS.search(kind)):
             return WholeBody(lambda body: self._whole(headers, body))
         return StreamRedactor(self._finder, self._token, Deltas(self._finder) if _LINES.search(kind) else None)
 
@@ -144,7 +145,7 @@ class Redactor:
 
     def _plain(self, kind: bytes, data: bytes) -> bytes:
         low = kind.lower()
-        if b"event-stream" in low or b"ndjson" in low or b"amazon.eventstream" in low:
+        if _EVENTS.search(low):
             stream = self.stream(((b"content-type", kind),))
             return b"".join(piece for _, piece in (*stream.feed(0, data), *stream.finish()))
         return self._bodies.redact(kind, data)

@@ -41,10 +41,12 @@ class Format:
     def find(self, text: bytes, start: int = 0) -> Iterator[tuple[int, int]]:
         """Where in `text`, from `start` on, such secrets stand."""
         shape = _compiled(self.shape)
+        after = start
         for at in self._marks(text, start):
-            match = shape.match(text, at)
+            match = shape.match(text, at) if at >= after else None  # or xoxb-xoxb-xoxb- would take for ever
             if match is None:
                 continue
+            after = match.end()
             group = "s" if "s" in shape.groupindex else 0
             if self.holds(match[group]):
                 yield match.span(group)
@@ -136,15 +138,16 @@ WORDS: Final = (
 """Formats that are one run of word characters."""
 
 _PEM: Final = rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-_GAP: Final = rb"(?:\s|\\+[nr])*"
+_GAP: Final = rb"(?:\s|\\{1,8}[nr]){0,8}"
+_BASE64: Final = rb"(?:[^-]|-(?!----))"  # and DEK-Info: AES-128-CBC
 PEM: Final = Format(
     b"-----BEGIN ",
-    _PEM + _GAP + rb"(?P<s>(?:[^-]|-(?!----)){1,%d}?)" % MOST + _GAP + rb"-----END",
-    rb"-----BEGIN (?:[A-Z0-9 ]{0,60}|[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{0,5}(?:[^-]|-(?!----))*(?:-{0,5}\w{0,3}))\Z",
+    _PEM + _GAP + rb"(?P<s>" + _BASE64 + rb"{1,%d}?)" % MOST + _GAP + rb"-----END",
+    rb"-----BEGIN (?:[A-Z0-9 ]{0,60}|[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{0,5}" + _BASE64 + rb"*(?:-{0,5}\w{0,3}))\Z",
     "PEM: RFC 7468",
     inside=True,
 )
-BROKEN_PEM: Final = re.compile(_PEM + rb"((?:[^-]|-(?!----)){8,})\Z")
+BROKEN_PEM: Final = re.compile(_PEM + rb"(" + _BASE64 + rb"{8,})\Z")
 
 SPACED: Final = (
     PEM,

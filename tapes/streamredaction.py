@@ -54,7 +54,8 @@ class StreamRedactor:
         self._held: list[Timed] = []
         self._context = b""
         self._start = 0  # of what is held, in the stream
-        self._line = b""
+        self._line: list[bytes] = []
+        self._line_size = 0
         self._line_start = 0
         self._edits: list[Edit] = []
 
@@ -83,7 +84,7 @@ class StreamRedactor:
             return []
         if self._deltas is not None:
             if self._line:
-                self._edits += self._deltas.take(self._line, self._line_start)
+                self._edits += self._deltas.take(b"".join(self._line), self._line_start)
             self._edits += self._deltas.finish()
         text = self._text()
         return self._release(text, self._finder.ending(text), len(text))
@@ -95,15 +96,16 @@ class StreamRedactor:
         """Look through the lines that `data` completes."""
         *lines, rest = data.split(b"\n")
         for line in lines:
-            whole = self._line + line
+            whole = b"".join((*self._line, line))
             if b'"' in whole:
                 self._edits += deltas.take(whole, self._line_start)
             self._line_start += len(whole) + 1
-            self._line = b""
-        self._line += rest
-        if len(self._line) > _LINE:
-            self._line_start += len(self._line)
-            self._line = b""
+            self._line, self._line_size = [], 0
+        self._line.append(rest)
+        self._line_size += len(rest)
+        if self._line_size > _LINE:
+            self._line_start += self._line_size
+            self._line, self._line_size = [], 0
 
     def _release(self, text: bytes, spans: list[Span], at: int) -> list[Timed]:
         """The pieces that end before `at`, redacted."""

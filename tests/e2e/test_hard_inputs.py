@@ -142,7 +142,9 @@ def test_requests_that_are_the_same_in_other_bytes(cli: Cli, tool: str) -> None:
     assert recorded.returncode == 0, recorded.stderr
     assert recorded.stdout.count(" 200 ") == len(recorded.stdout.splitlines()) == 31
     replayed = cli.run("replay", "t.jsonl.gz", "--require-all")
-    assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+    # The server says what it was asked, and the id of the key in that is on no tape.
+    heard = re.sub(r"tpx[a-z2-7]{17}", "AKIAIOSFODNN7EXAMPLE", replayed.stdout)
+    assert (replayed.returncode, heard) == (0, recorded.stdout), replayed.stderr
     assert cli.run("verify", "t.jsonl.gz").returncode == 0
 
 

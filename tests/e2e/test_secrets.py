@@ -53,6 +53,12 @@ cookie, answer moved
 )
 
 
+OWN = (
+    *("--redact-header", "x-odd", "--redact-field", "pin", "--redact-field", "$.card.owner"),
+    *("--redact-pattern", r"case-(\w{12})"),
+)
+
+
 def planted(seed: int) -> dict[str, str]:
     """A secret for every place, others for every seed."""
     chance = random.Random(seed)
@@ -65,6 +71,7 @@ def planted(seed: int) -> dict[str, str]:
     plan |= {place: letters(14) + "/+ é" + letters(6) if "base64" not in place else letters(24) for place in ENV}
     plan["env in header"] = plan["reason"] = letters(24)
     plan["env in thread"] = letters(24)
+    plan |= {f"own {kind}": letters(12) for kind in ("header", "field", "path", "pattern")}
     plan["aws id"] = "AKIA" + "".join(chance.choices("ABCDEFGHIJ234567", k=16))
     plan["jwt"] = "eyJ" + ".".join(("eyJ" * n) + letters(30) for n in range(3))
     plan["pem"] = letters(64)
@@ -181,7 +188,7 @@ def record(cli: Cli, address: str, tape: str, plan: Path, secrets: dict[str, str
     """Record the program; what it printed, and what we did."""
     argv = [sys.executable, str(PROGRAM), str(plan), "-", "--api-key", secrets["argv"]]
     done = cli.run("record", "-o", tape, *options, *maps(address), "--", *argv, env=environment(secrets))
-    assert (done.returncode, done.stdout) == (0, "37\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "38\n"), done.stderr
     return done.stderr
 
 
@@ -210,11 +217,11 @@ def test_no_file_of_ours_tells_a_planted_secret(cli: Cli, answers: str, tmp_path
     for file, plan in zip(written, plans, strict=True):
         file.write_text(json.dumps(plan))
     Answers.plan = plans[0]
-    terminal = record(cli, answers, "t.jsonl.gz", written[0], plans[0])
+    terminal = record(cli, answers, "t.jsonl.gz", written[0], plans[0], *OWN)
     # Other keys, rotated cookies, a later signature.
     argv = [sys.executable, str(PROGRAM), str(written[1])]
     again = cli.run("replay", "t.jsonl.gz", "--require-all", "--", *argv, env=environment(plans[1]))
-    assert (again.returncode, again.stdout) == (0, "37\n"), again.stderr
+    assert (again.returncode, again.stdout) == (0, "38\n"), again.stderr
     extra = cli.home / "extra.txt"
     argv = [sys.executable, str(PROGRAM), str(written[0]), str(extra)]
     violated = cli.run("replay", "t.jsonl.gz", "--report", "report.json", "--", *argv, env=environment(plans[0]))

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tapeproxy.proxy.settingsfile import OWN, SHARED, read_rules_above
+from tapeproxy.proxy.settingsfile import OWN, SHARED, read_redaction_above, read_rules_above
 from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.redactionrules import RedactionRules
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -68,3 +69,13 @@ def test_a_table_that_is_none(root: Path) -> None:
     write(root, SHARED, "[tool]\ntapeproxy = 1\n")
     with pytest.raises(UsageError, match="is a table"):
         read_rules_above(root)
+
+
+def test_what_to_redact_stands_beside_the_rules(tmp_path: Path) -> None:
+    text = 'redact-header = "x-mine"\nredact-field = ["pin", "$.a.b"]\nignore-header = ["x-b"]\n'
+    (tmp_path / "tapeproxy.toml").write_text(text)
+    assert read_redaction_above(tmp_path) == RedactionRules(headers=("x-mine",), fields=("pin", "$.a.b"))
+    assert len(read_rules_above(tmp_path)) == 1
+    (tmp_path / "tapeproxy.toml").write_text("redact-pattern = '(a+)+'\n")
+    with pytest.raises(UsageError, match="repeats a group"):
+        read_redaction_above(tmp_path)

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import struct
+import time
 import zlib
 from collections.abc import Callable, Iterator
 
@@ -249,3 +250,24 @@ def test_events_cut_anywhere_in_words_and_bytes(words: list[str], data: st.DataO
     assert len(parse_events(b"".join(out))) == len(parse_events(body))
     for secret in (KNOWN, LOOK):
         assert not holds(b"".join(out), secret.encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"xoxb-" * 60_000,
+        b"-----BEGIN PRIVATE KEY-----" * 10_000,
+        (b"-----BEGIN PRIVATE KEY-----" + b" \n" * 8000 + b"a" * 20) * 15,
+        b'{\\"password\\":\\"' + b'"' * 100_000,
+        b'\\"password\\":\\" x ' * 15_000,
+        b'"password":"' + b"\\" * 200_000,
+        b"eyJaaaaaaaaa." * 20_000,
+        b"https://x?" + b"&a=b" * 80_000,
+    ],
+    ids=["mark", "pem", "gaps", "quotes", "fields", "backslashes", "jwt", "query"],
+)
+def test_hostile_bodies_take_no_more_time_than_others(body: bytes) -> None:
+    begun = time.process_time()
+    Redactor(KEY, [KNOWN]).body(((b"Content-Type", b"application/json"),), body)
+    redact(cut(body, *range(4096, len(body), 4096)), SSE)
+    assert time.process_time() - begun < 5

@@ -67,6 +67,8 @@ def main() -> None:
         post("/base64", {"blob": base64.b64encode(b"x" * n + plan[f"base64 {n}"].encode()).decode()})
     post("/jwt", {"text": plan["jwt"]})
     post("/pem", {"key": f"-----BEGIN PRIVATE KEY-----\n{plan['pem']}\n-----END PRIVATE KEY-----\n"})
+    own = {"pin": plan["own field"], "card": {"owner": plan["own path"]}, "note": f"case-{plan['own pattern']}."}
+    post("/own", own, **{"X-Odd": plan["own header"]})
     form = "application/x-www-form-urlencoded"
     post("/form", urlencode({"user": "u", "password": plan["form"], "text": plan["look in form"]}).encode(), form)
     post("/payload", urlencode({"payload": json.dumps({"api_key": plan["json in form"]})}).encode(), form)
