@@ -50,7 +50,7 @@ def tape_page(path: str, tape: Tape, ending: Ending, screen: Screen, *, recordin
     yield screen.paint(printable(shlex.join(tape.head.argv) or "(no command)"), bold=True)
     ended = "recording" if recording else outcome(tape.seal, tape.exit)
     facts = [moment(tape.head.started_at), *([duration(tape.duration)] if tape.duration else []), ended]
-    facts.append(_seal_words(ending))
+    facts += [_seal_words(ending), "not redacted" if tape.head.rules.get("redaction") == 0 else ""]
     yield printable(", ".join(filter(None, facts)))
     yield screen.paint(printable(path), "bright_black")
     yield ""

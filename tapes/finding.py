@@ -6,13 +6,15 @@ a little of what stands before each, which takes a tenth of the time.
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from tapeproxy.tapes.remembering import Memory
+from tapeproxy.tapes.secretfields import FIELD, is_telling, string_end
 from tapeproxy.tapes.secretforms import Form, forms_of
 from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_query
 from tapeproxy.tapes.secretpatterns import (
     BROKEN_PEM,
+    FORMATS,
     INSIDE_URLS,
     MOST,
     PEM,
@@ -22,6 +24,7 @@ from tapeproxy.tapes.secretpatterns import (
     WORDS,
     Format,
 )
+from tapeproxy.tapes.secretruns import NO_RUNS, flat, marks_in, runs_of
 from tapeproxy.tapes.secretvars import is_secret_value
 from tapeproxy.tapes.spans import Span, settle
 
@@ -32,38 +35,12 @@ WINDOW: Final = 256
 _TELLING: Final = 8
 """Of a secret that a text breaks off in, so many bytes are worth hiding; fewer are any word's."""
 _NEAR: Final = 256
-_LONG: Final = 4096
 _BIG: Final = 2 * MOST
-_BEFORE: Final = 24
-"""Bytes before a run in which `Bearer` or `SecretAccessKey` may stand."""
-_RUNS: Final = bytes(97 if byte in WORD_CHARACTERS else 32 for byte in range(256))
-_RUN: Final = b"a" * RUN
 _WORDS: Final = bytes(sorted(WORD_CHARACTERS))
-_FORMATS: Final = (*WORDS, *SPACED)
-_MARKS: Final = {one.mark for one in _FORMATS}
-# By their first letters: an alternation of all of them takes twice as long.
-_ANY_MARK: Final = re.compile(
-    b"|".join(
-        re.escape(first)
-        + b"(?:%b)" % b"|".join(re.escape(mark[1:]) for mark in sorted(_MARKS, reverse=True) if mark[:1] == first)
-        for first in sorted({mark[:1] for mark in _MARKS})
-    )
-)
-_BACKSLASH: Final = ord("\\")
-_SMALL: Final = 512
 _SPACED: Final = tuple(one.mark for one in SPACED if one is not PEM)
-_STARTS: Final = tuple((one.mark, n) for one in _FORMATS for n in range(HOLD, len(one.mark)))
-# A name in quotes with a colon behind it, itself inside of a JSON string perhaps, and the quote that its value begins.
-_FIELD: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:\s*(\\*)"')
+_STARTS: Final = tuple((one.mark, n) for one in FORMATS for n in range(HOLD, len(one.mark)))
 _QUERY: Final = re.compile(rb"[?&;]([A-Za-z][A-Za-z0-9_.-]{1,40})=([^&\s\"'<>\\#;]+)")
 _SCHEME: Final = re.compile(rb"(?i)(?:" + b"|".join(sorted(SCHEMES)) + rb") +(?=\S)")
-_SHORTEST_FIELD: Final = 6
-"""A shorter value of a field that names a secret is `test`, `none` or `***`."""
-_USUAL: Final = frozenset(
-    b"string password passwd secret example changeme redacted undefined required optional api_key apikey api-key"
-    b" number boolean object bearer".split()
-)
-_PLACEHOLDER: Final = re.compile(rb"(?:<.*>|\$?\{+.*\}+|\$\w+|\*+|x+|\.+)\Z", re.IGNORECASE)
 
 
 class Finder:
@@ -158,12 +135,12 @@ class Finder:
         for form in self._anywhere:
             if form.text in text:
                 found += _occurrences(text, form)
-        runs = _runs_of(text) if self._in_runs or self._looks else _NO_RUNS
+        runs = runs_of(text) if self._in_runs or self._looks else NO_RUNS
         if runs.whole:
             for probe, form in self._in_runs:
                 if probe in runs.whole:
                     found += _occurrences(text, form)
-            if self._looks and (marks := _marks_in(runs.keyed)):
+            if self._looks and (marks := marks_in(runs.keyed)):
                 found += (Span(*span, text[slice(*span)]) for one in _present(marks) for span in one.find(text))
             if self._looks and b"-----" in runs.keyed:
                 found += (Span(*span, text[slice(*span)]) for span in PEM.find(text))
@@ -177,16 +154,16 @@ class Finder:
         return found
 
     def _in_fields(self, text: bytes, found: list[Span]) -> None:
-        match = _FIELD.search(text) if b'"' in text else None
+        match = FIELD.search(text) if b'"' in text else None
         while match is not None:
             at = match
-            match = _FIELD.search(text, at.end())
+            match = FIELD.search(text, at.end())
             says = self._is_secret(at[1])
             if says is False:
                 continue
             start = at.end()
             end = string_end(text, start, len(at[2]))
-            match = _FIELD.search(text, end)
+            match = FIELD.search(text, end)
             if scheme := _SCHEME.match(text, start, end):
                 start = scheme.end()
             value = text[start:end]
@@ -205,7 +182,7 @@ class Finder:
             return  # no JSON string holds a line end
         start = max(len(text) - MOST, 0)
         last = None
-        for match in _FIELD.finditer(text, start):
+        for match in FIELD.finditer(text, start):
             last = match if self._is_secret(match[1]) is not False else last
         if last is not None and string_end(text, last.end(), len(last[2])) == len(text):
             yield last.end()
@@ -239,7 +216,7 @@ def _going(text: bytes) -> Iterator[int]:
         return  # nothing else goes on after it
     word = len(text.rstrip(_WORDS)) if text[-1:] in _WORDS else len(text)
     word = max(word, len(text) - MOST)
-    if len(text) - word >= HOLD and (marks := _marks_in(text[word:])):
+    if len(text) - word >= HOLD and (marks := marks_in(text[word:])):
         yield from _open(text, word, marks)
     near = max(len(text) - _NEAR, 0)
     if marks := {mark for mark in _SPACED if text.find(mark, near) >= 0}:
@@ -263,77 +240,24 @@ def _broken_off(text: bytes) -> Iterator[int]:
 
 
 def _open(text: bytes, start: int, marks: set[bytes]) -> Iterator[int]:
-    for one in (*_FORMATS, INSIDE_URLS):
+    for one in (*FORMATS, INSIDE_URLS):
         if one.mark in marks and (at := one.open_at(text, start)) is not None:
             yield at
-
-
-def string_end(text: bytes, start: int, level: int) -> int:
-    """Where the JSON string ends whose value begins at `start`; `level` backslashes stand before its quotes.
-
-    A string in a JSON string has its quotes written with a backslash, in one more layer with three, and so on, and a
-    backslash of its own with twice as many and one more. What does not end ends with the text, or after `MOST` bytes.
-    """
-    unit = 2 * (level + 1)
-    last = min(len(text), start + MOST)
-    at = text.find(b'"', start, last)
-    while at >= 0:
-        first = at
-        while first > start and text[first - 1] == _BACKSLASH:
-            first -= 1
-        if (at - first) % unit == level:
-            return at - level
-        at = text.find(b'"', at + 1, last)
-    return last
-
-
-class _Runs(NamedTuple):
-    """Runs of word characters, each with what stands before it, one after the other. `keyed`: those with a mark."""
-
-    whole: bytes
-    keyed: bytes
-
-
-_NO_RUNS: Final = _Runs(b"", b"")
-
-
-def _runs_of(text: bytes) -> _Runs:
-    flat = text.translate(_RUNS)
-    at = flat.find(_RUN)
-    if at < 0:
-        return _NO_RUNS
-    out: list[bytes] = []
-    keyed: list[bytes] = []
-    while at >= 0:
-        end = flat.find(b" ", at + RUN)
-        end = len(flat) if end < 0 else end
-        run = text[max(at - _BEFORE, 0) : end]
-        out.append(run)
-        # An image in base64 has no key in it, and its size is that of many conversations.
-        keyed.append(run if len(run) < _LONG or b"-" in run or b"_" in run else run[:_NEAR])
-        at = flat.find(_RUN, end)
-    return _Runs(b"\n".join(out), b"\n".join(keyed))
 
 
 def _probe(form: Form) -> bytes:
     """What stands in a run wherever the form stands; empty when nothing does."""
     if form.encoded:
         return form.text
-    longest = max(form.text.translate(_RUNS).split(b" "), key=len)
+    longest = max(flat(form.text).split(b" "), key=len)
     if len(longest) < RUN:
         return b""
-    at = form.text.translate(_RUNS).find(longest)
+    at = flat(form.text).find(longest)
     return form.text[at : at + len(longest)]
 
 
-def _marks_in(text: bytes) -> set[bytes]:
-    if len(text) < _SMALL:
-        return set(_ANY_MARK.findall(text))
-    return {mark for mark in _MARKS if mark in text}
-
-
 def _present(marks: set[bytes]) -> list[Format]:
-    return [one for one in _FORMATS if one.mark in marks] if marks else []
+    return [one for one in FORMATS if one.mark in marks] if marks else []
 
 
 def _occurrences(text: bytes, form: Form) -> Iterator[Span]:
@@ -351,10 +275,3 @@ def _in_urls(text: bytes) -> Iterator[Span]:
         says = is_secret_query(match[1])
         if says or (says is None and is_secret_value(match[2].decode("latin-1"))):
             yield Span(*match.span(2), match[2])
-
-
-def is_telling(says: bool | None, value: bytes) -> bool:
-    """Whether the value of a field that names a secret (None: that may) is one."""
-    if says is None:
-        return is_secret_value(value.decode("latin-1"))
-    return len(value) >= _SHORTEST_FIELD and value.lower() not in _USUAL and not _PLACEHOLDER.match(value)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from tapeproxy.tapes.bodyredaction import BodyRedactor, header_of, redact_quoted
-from tapeproxy.tapes.finding import Finder, is_telling
+from tapeproxy.tapes.finding import Finder
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redactionrules import DEFAULT, NONE, VERSION, RedactionRules
+from tapeproxy.tapes.secretfields import is_telling
 from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_header, is_secret_query
 from tapeproxy.tapes.secretvars import is_secret_name, is_secret_value
 from tapeproxy.tapes.spans import Span
@@ -133,7 +134,8 @@ class Redactor:
             return FrameRedactor(self._finder, self._token)
         if b"x-www-form-urlencoded" in kind or (self._rules.paths and b"json" in kind and not _EVENTS.search(kind)):
             return WholeBody(lambda body: self._whole(headers, body))
-        return StreamRedactor(self._finder, self._token, Deltas(self._finder) if _LINES.search(kind) else None)
+        deltas = Deltas(self._finder) if _LINES.search(kind) else None
+        return StreamRedactor(self._finder, self._token, deltas, by_line=_EVENTS.search(kind) is not None)
 
     def messages(self) -> "MessageRedactor":
         """A redactor for one direction of a WebSocket."""

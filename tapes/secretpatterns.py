@@ -193,3 +193,5 @@ INSIDE_URLS: Final = Format(
     inside=True,
 )
 """A password in a URL."""
+
+FORMATS: Final = (*WORDS, *SPACED)

@@ -43,14 +43,18 @@ class BodyStream(Protocol):
 
 
 class StreamRedactor:
-    """A body as it is. `deltas`: it is made of lines of JSON, with or without `data:` before them."""
+    """A body as it is. `deltas`: it is made of lines of JSON, with or without `data:` before them.
+
+    `by_line`: and a piece waits until its last line is whole, which is of no use to anybody before.
+    """
 
     recoded = False
 
-    def __init__(self, finder: Finder, tokens: Tokens, deltas: Deltas | None = None) -> None:
+    def __init__(self, finder: Finder, tokens: Tokens, deltas: Deltas | None = None, *, by_line: bool = False) -> None:
         self._finder = finder
         self._tokens = tokens
         self._deltas = deltas
+        self._by_line = by_line
         self._held: list[Timed] = []
         self._context = b""
         self._start = 0  # of what is held, in the stream
@@ -71,6 +75,8 @@ class StreamRedactor:
         at = self._finder.open_at(text, spans)
         if self._deltas is not None and (place := self._deltas.open) is not None:
             at = min(at, place - self._start + len(self._context))
+        if self._by_line and 0 < self._line_size <= MOST:
+            at = min(at, self._line_start - self._start + len(self._context))
         for span in spans:
             at = span.start if span.start < at < span.end else at
         if len(text) - at > (MOST if self._deltas is None else _EVENTS) + len(data):

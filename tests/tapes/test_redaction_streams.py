@@ -238,6 +238,13 @@ def test_messages_of_a_websocket() -> None:
     assert not holds(b"\n".join(data for _, data in told), KNOWN.encode())
 
 
+@pytest.mark.parametrize("begun", [1, 2, 3])
+def test_an_event_before_had_the_first_letters_and_a_piece_ends_in_a_line(begun: int) -> None:
+    body = chat(KNOWN[:begun]) + chat(KNOWN[begun:] + " and more")
+    for place in range(len(body) - 60, len(body)):
+        assert not holds(b"".join(redact(cut(body, place), SSE)), KNOWN.encode())
+
+
 @given(st.lists(st.sampled_from([KNOWN, LOOK, "sk-", "hello ", KNOWN[:9], '\\"', "é"]), max_size=6), st.data())
 def test_events_cut_anywhere_in_words_and_bytes(words: list[str], data: st.DataObject) -> None:
     text = "".join(words)

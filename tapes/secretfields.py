@@ -1,0 +1,44 @@
+"""Fields of JSON that are named as secrets; knows how JSON is written, whole or in a JSON string, and placeholders."""
+
+import re
+from typing import Final
+
+from tapeproxy.tapes.secretpatterns import MOST
+from tapeproxy.tapes.secretvars import is_secret_value
+
+# A name in quotes with a colon behind it, itself inside of a JSON string perhaps, and the quote that its value begins.
+FIELD: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:\s*(\\*)"')
+_SHORTEST_FIELD: Final = 6
+"""A shorter value of a field that names a secret is `test`, `none` or `***`."""
+_USUAL: Final = frozenset(
+    b"string password passwd secret example changeme redacted undefined required optional api_key apikey api-key"
+    b" number boolean object bearer".split()
+)
+_PLACEHOLDER: Final = re.compile(rb"(?:<.*>|\$?\{.*\}|\$\w+|\*+|x+|\.+)\Z", re.IGNORECASE)
+_BACKSLASH: Final = ord("\\")
+
+
+def string_end(text: bytes, start: int, level: int) -> int:
+    """Where the JSON string ends whose value begins at `start`; `level` backslashes stand before its quotes.
+
+    A string in a JSON string has its quotes written with a backslash, in one more layer with three, and so on, and a
+    backslash of its own with twice as many and one more. What does not end ends with the text, or after `MOST` bytes.
+    """
+    unit = 2 * (level + 1)
+    last = min(len(text), start + MOST)
+    at = text.find(b'"', start, last)
+    while at >= 0:
+        first = at
+        while first > start and text[first - 1] == _BACKSLASH:
+            first -= 1
+        if (at - first) % unit == level:
+            return at - level
+        at = text.find(b'"', at + 1, last)
+    return last
+
+
+def is_telling(says: bool | None, value: bytes) -> bool:
+    """Whether the value of a field that names a secret (None: that may) is one."""
+    if says is None:
+        return is_secret_value(value.decode("latin-1"))
+    return len(value) >= _SHORTEST_FIELD and value.lower() not in _USUAL and not _PLACEHOLDER.match(value)
