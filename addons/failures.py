@@ -1,5 +1,6 @@
 """What went wrong while taping; knows how to keep it from the agent, not what to do about it."""
 
+from collections.abc import Callable
 from types import TracebackType
 
 
@@ -13,11 +14,15 @@ class Failures:
     def __init__(self) -> None:
         self.count = 0
         self.first: BaseException | None = None
+        self.at_first: Callable[[BaseException], None] = lambda _: None
+        """Called with the first error when it happens; must not raise."""
 
     def add(self, error: BaseException) -> None:
         """Count an error and keep it when it is the first."""
         self.count += 1
-        self.first = self.first or error
+        if self.first is None:
+            self.first = error
+            self.at_first(error)
 
     def __enter__(self) -> None:
         return None

@@ -9,10 +9,13 @@ import click
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.newtape import new_tape, record_to_new_tape
-from tapeproxy.cli.recorded import closing_lines, warnings
+from tapeproxy.cli.recorded import closing_lines, warner, warnings
 from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.tapes.errors import UsageError
+
+STOPPED = 6
+"""Exit code of a run that was stopped because its tape could not be written whole."""
 
 
 @click.command(cls=AgentCommand, context_settings=HELP)
@@ -28,6 +31,8 @@ from tapeproxy.tapes.errors import UsageError
 )
 @click.option("--io", is_flag=True, help="Tape also what the agent reads from files, folders and other programs.")
 @click.option("--threads", is_flag=True, help="Tape also the order in which threads get locks; a replay keeps it.")
+@click.option("--strict-tape", is_flag=True, help="Stop the agent when the tape can't be written whole.")
+@click.option("--fsync", is_flag=True, help="Have the disk confirm each chunk before the agent gets it (slow).")
 @rule_options
 @redact_options
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings.")
@@ -44,6 +49,8 @@ def command(
     no_shim: bool,
     io: bool,
     threads: bool,
+    strict_tape: bool,
+    fsync: bool,
     quiet: bool,
 ) -> int:
     """Run an agent and tape every HTTP exchange it makes.
@@ -58,6 +65,11 @@ def command(
     environment variables, however they are encoded. Rules for telling requests apart and for what else to redact (here,
     in tapeproxy.toml or in [tool.tapeproxy]) go on the tape, and replays keep to them. The exit code is the agent's; 5
     if the tape could not be written whole.
+
+    A disk that is full or a tape that somebody removed does not touch the agent: a warning says so at once and again
+    at the end, and the tape ends there, without a seal. With --strict-tape the agent is stopped then (SIGTERM, SIGKILL
+    5 s later), and the exit code is 6. What an agent has received is on the tape after a kill -9 of tapeproxy; after
+    a power cut only with --fsync.
     """
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.proxy.recording import RecordSettings, record
@@ -85,13 +97,20 @@ def command(
         threads=threads,
         rules=given_rules(ctx),
         redaction=given_redaction(ctx),
+        strict=strict_tape,
+        fsync=fsync,
     )
     if settings.redaction.version == 0:
         click.echo(f"tapeproxy: {NOT_REDACTED}", err=True)
-    result = record_to_new_tape(settings) if output is None else asyncio.run(record(settings))
+    if output is None:
+        result = record_to_new_tape(settings)
+    else:
+        result = asyncio.run(record(settings, warner(strict=strict_tape)))
     for line in (*warnings(result), *(() if quiet or result.failure is not None else closing_lines(result, argv))):
         click.echo(f"tapeproxy: {line}", err=True)
     assert result.outcome is not None
+    if result.outcome.stopped_by == "tape":
+        return STOPPED
     if result.outcome.stopped_by == "timeout":
         return 124
     return result.outcome.exit_code or (5 if result.failure is not None else 0)

@@ -1,12 +1,15 @@
-"""What is said of a recording that is over. Knows what a `Recorded` holds; yields lines, prints none."""
+"""What is said of a recording, at its end and when it fails. Knows what a `Recorded` holds; prints what can't wait."""
 
+import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from tapeproxy.cli.rendering import count, duration, printable, size
+import click
+
+from tapeproxy.cli.rendering import block, count, duration, printable, size
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.recording import Recorded
@@ -45,8 +48,24 @@ def warnings(result: "Recorded") -> Iterator[str]:
         yield f"warning: {printable(said)}" + ("" if times == 1 else f" ({times} times)")
     if result.outcome is not None and result.outcome.stopped_by == "timeout":
         yield f"stopped the run after {duration(result.duration_ns)} (--timeout)"
+    if result.outcome is not None and result.outcome.stopped_by == "tape":
+        yield "stopped the run: its tape could not be written whole (--strict-tape)"
     if result.failure is not None:
-        yield f"the tape is not whole: {printable(result.failure)}"
+        yield f"the tape is not whole: {block(result.failure)}"
+
+
+def warner(*, strict: bool) -> Callable[[str], None]:
+    """Says once, between the agent's own lines, that the tape is not whole."""
+    then = "the run is stopped (--strict-tape)" if strict else "the run goes on, and is not taped whole"
+    told: list[str] = []
+
+    def warn(why: str) -> None:
+        if not told:
+            told.append(why)
+            with contextlib.suppress(OSError):  # a terminal that is gone, too, is nothing to the agent
+                click.echo(f"tapeproxy: warning: {block(why)}\ntapeproxy: {then}", err=True)
+
+    return warn
 
 
 def closing_lines(result: "Recorded", argv: Sequence[str] = ()) -> Iterator[str]:

@@ -34,11 +34,13 @@ Made by `python -m tapeproxy.cli.reference` from the commands themselves; a test
 | 3, 4 | `verify --times`: the same of any of the replays; 4 also when they were not identical |
 | 5 | a tape that is damaged, edited, interrupted or of a newer format, or not the one that was signed or pinned; \
 or `record` could not write it, or not whole |
+| 6 | `record --strict-tape`: the run was stopped, because the tape could not be written whole |
 | 124 | the run was stopped by `--timeout` |
 | 126, 127 | the agent's command cannot be executed, or does not exist |
 | 130 | stopped by Ctrl-C where there was no agent, or before all replays of `verify --times` or `doctor` were over |
 
-These meanings are never reused. Where several fit, the order is 3, 4, 124, the agent's own. Where an agent's own code
+These meanings are never reused. Where several fit, the order is 3, 4, 6, 124, the agent's own, 5 of
+`record`. Where an agent's own code
 is one of ours, the last lines on the terminal tell them apart.
 
 ## The report of a replay

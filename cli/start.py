@@ -100,10 +100,10 @@ def stop() -> int:
 
 
 async def _record(settings: "RecordSettings") -> int:
-    from tapeproxy.cli.recorded import closing_lines, warnings
+    from tapeproxy.cli.recorded import closing_lines, warner, warnings
     from tapeproxy.proxy.recording import recording
 
-    async with recording(settings) as session:
+    async with recording(settings, warner(strict=False)) as session:
         with _announced(settings.environment, session.environment, "record", settings.tape, session.port):
             await _until_stopped()
             result = await session.finish(None)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,6 +62,8 @@ class RecordSettings:
     """What to record, where to. `environment` is the user's; `hosts` are --map rules; `timeout` in seconds.
 
     `rules` say by what a replay will tell requests apart.
+    `strict` ends the run when the tape can't be written any more, or something could not be taped. `fsync` has the disk
+    confirm all that is acknowledged.
     """
 
     tape: Path
@@ -80,6 +82,16 @@ class RecordSettings:
     threads: bool = False
     rules: tuple[Rule, ...] = ()
     redaction: RedactionRules = DEFAULT
+    strict: bool = False
+    fsync: bool = False
+
+
+type Lost = Callable[[str], None]
+"""Told once, at the moment when a tape stops being whole, and why. Must not raise."""
+
+
+def _unheard(_: str) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +145,7 @@ class Recording:
             duration = outcome.duration_ns
             self.tape.add(Exit(t=self.tape.now(), code=outcome.code, signal=outcome.signal, duration=duration))
         self.tape.commit()
+        self.tape.check_place()
         exchanges, trace, failed = 0, "", dict[tuple[str, str, str], int]()
         lanes: dict[str, str] = {}
         if self.tape.failure is None:
@@ -198,7 +211,8 @@ class FollowedTape:
 
     writer: TapeWriter
 
-    def __init__(self, redactor: Redactor, strangers: Strangers) -> None:
+    def __init__(self, redactor: Redactor, strangers: Strangers, lost: Lost = _unheard) -> None:
+        self.lost = lost
         self.troubles = Troubles()
         self._strangers = strangers
         self.bypasses: Counter[tuple[str, str]] = Counter()
@@ -208,6 +222,12 @@ class FollowedTape:
         self._epoch = 0
         self._tmpdir: Path | None = None
         self._values: ValueReader | None = None
+
+    def create(self, settings: RecordSettings, head: Head) -> None:
+        """Make the file. Raises TapeExistsError, TapeWriteError."""
+        self.writer = TapeWriter(
+            settings.tape, head, force=settings.force, fsync=settings.fsync, failed=lambda error: self.lost(str(error))
+        )
 
     def follow(self, folder: Path, epoch: int, tmpdir: str, seed: str) -> None:
         """Follow the sidecar files in `folder`. `epoch`: the tape's start in nanoseconds since 1970."""
@@ -273,10 +293,11 @@ class FollowedTape:
 
 
 @contextlib.asynccontextmanager
-async def recording(settings: RecordSettings) -> AsyncIterator[Recording]:
+async def recording(settings: RecordSettings, lost: Lost = _unheard) -> AsyncIterator[Recording]:
     """Open a recording; whoever opened it calls `finish` or `discard`. An exception leaves the tape interrupted.
 
-    Raises TapeWriteError, PortInUseError, CaError, UsageError, and then leaves nothing behind.
+    `lost` is told at once when the tape stops being whole. Raises TapeWriteError, PortInUseError, CaError, UsageError,
+    and then leaves nothing behind.
     """
     ca = CertificateAuthority.open()
     key = load_key()
@@ -284,9 +305,10 @@ async def recording(settings: RecordSettings) -> AsyncIterator[Recording]:
     run_id = secrets.token_hex(8)
     bundle = ca.bundle(upstream_of(settings.environment).ca_file)
     run = RunProcesses(run_id)
-    tape = FollowedTape(redactor, Strangers(run))
+    tape = FollowedTape(redactor, Strangers(run), lost)
     wire = RecordWire(_wire_options(settings, ca), tape, redactor, run.owns_port, tape.untagged)
     await wire.start()
+    wire.failures.at_first = lambda error: lost(f"something could not be taped: {error}")
     try:
         # Last, so that a port in use leaves no tape, and replaces none.
         environment = _open_tape(settings, tape, wire, key, redactor)
@@ -306,7 +328,7 @@ def _open_tape(
     """Create the tape, and what the shim needs; returns the shim's variables (none without a shim)."""
     head = _head(settings, redactor, key)
     if not settings.shim:
-        tape.writer = TapeWriter(settings.tape, head, force=settings.force)
+        tape.create(settings, head)
         return {}
     epoch = epoch_ns(head.started_at)
     head = dataclasses.replace(
@@ -321,7 +343,7 @@ def _open_tape(
     )
     assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
     try:
-        tape.writer = TapeWriter(settings.tape, head, force=settings.force)
+        tape.create(settings, head)
         folder = tempfile.mkdtemp(prefix=f"{settings.tape.name}.sidecar-", dir=settings.tape.parent)
     except BaseException:
         Path(head.tmpdir).rmdir()
@@ -341,15 +363,23 @@ def _open_tape(
     return shim_environment(settings.environment, shim)
 
 
-async def record(settings: RecordSettings) -> Recorded:
-    """Run the agent and tape it. Raises what `recording` raises, and the supervisor's errors, leaving no tape."""
+async def record(settings: RecordSettings, lost: Lost = _unheard) -> Recorded:
+    """Run the agent and tape it. Raises what `recording` raises, and the supervisor's errors, leaving no tape.
+
+    `lost` is told at once when the tape stops being whole.
+    """
     check_command(settings.argv, settings.environment)
+    stop = StopSignal()
+
+    def lose(why: str) -> None:
+        lost(why)
+        if settings.strict:
+            stop.request("tape")
+
     with held_signals():
-        async with recording(settings) as session:
+        async with recording(settings, lose) as session:
             try:
-                outcome = await run_child(
-                    settings.argv, session.environment, stop=StopSignal(), timeout=settings.timeout
-                )
+                outcome = await run_child(settings.argv, session.environment, stop=stop, timeout=settings.timeout)
             except Exception:
                 await session.discard()
                 raise

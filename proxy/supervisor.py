@@ -23,7 +23,7 @@ from tapeproxy.proxy.commands import command_line, start_error
 from tapeproxy.proxy.processes import RUN_VARIABLE, RunProcesses
 from tapeproxy.tapes.errors import UsageError
 
-type StopCause = Literal["timeout", "violations", "user"]
+type StopCause = Literal["timeout", "violations", "user", "tape"]
 
 GRACE = 5.0
 PATIENCE = 1.0

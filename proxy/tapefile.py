@@ -37,16 +37,28 @@ class TapeWriter:
     """An open tape file. Nothing is acknowledged before `commit` has returned.
 
     After a failed write the tape is closed at its last whole flush, `failure` says why, and every later call does
-    nothing: the run goes on, its tape does not. Calls after `seal` do nothing either (a late hook is no error).
+    nothing: the run goes on, its tape does not, and has no seal. A file that somebody removed, replaced, shortened or
+    wrote to meanwhile counts as one that can't be written. Calls after `seal` do nothing (a late hook is no error).
     """
 
-    def __init__(self, path: Path, head: Head, *, force: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        head: Head,
+        *,
+        force: bool = False,
+        fsync: bool = False,
+        failed: Callable[[TapeWriteError], None] = lambda _: None,
+    ) -> None:
         """Create `path` with the head on it. Raises TapeExistsError, or TapeWriteError when it can't be written.
 
-        `force` replaces a tape that exists, once the new one's head is written; until then the old one stays.
+        `force` replaces a tape that exists, once the new one's head is written; until then the old one stays. `fsync`
+        has every commit wait for the disk, for a tape that outlives a power cut. `failed` is called once, at once.
         """
         self.path = path
         self.failure: TapeWriteError | None = None
+        self._failed = failed
+        self._fsync = fsync
         self._origin = time.monotonic_ns()
         self._encoder = TapeEncoder(head)
         self._ignored = 0
@@ -57,6 +69,11 @@ class TapeWriter:
             raise write_error(path, error) from None
         _hold(self._fd)
         self._size = len(first)
+        # A file system that does not count links can't tell that a file is gone.
+        self._linked = os.fstat(self._fd).st_nlink > 0
+        if fsync:
+            self._append(lambda: b"")
+            _sync_folder(path.parent)
 
     def now(self) -> int:
         """Nanoseconds since the tape was started, never going back."""
@@ -76,6 +93,17 @@ class TapeWriter:
         """Hand everything added so far to the operating system. Never raises: see `failure`."""
         self._append(self._encoder.flush)
 
+    def check_place(self) -> None:
+        """See to it that the tape is still where it was made. Never raises: see `failure`."""
+        if self._fd is None:
+            return
+        try:
+            there = os.path.samestat(self.path.stat(), os.fstat(self._fd))
+        except OSError:
+            there = False
+        if not there:
+            self._fail(_gone(self.path, "it was moved away or replaced"))
+
     def seal(self, *, trace: str, outcome: str, lanes: Mapping[str, str] | None = None) -> None:
         """Finish the tape and close the file. Never raises: see `failure`."""
         t = self.now()
@@ -84,6 +112,7 @@ class TapeWriter:
 
     def discard(self) -> None:
         """Close the file and remove it: there was nothing to tape."""
+        self._failed = lambda _: None
         self._close()
         self.path.unlink(missing_ok=True)
 
@@ -91,14 +120,31 @@ class TapeWriter:
         if self._fd is None:
             return
         try:
+            if touched := self._touched(os.fstat(self._fd)):
+                self._fail(_gone(self.path, touched))
+                return
             data = render()
             _write(self._fd, data)
+            if self._fsync:
+                os.fsync(self._fd)
             self._size += len(data)
         except OSError as error:
-            self.failure = write_error(self.path, error)
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, self._size)
-            self._close()
+            self._fail(write_error(self.path, error))
+
+    def _touched(self, now: os.stat_result) -> str:
+        """What somebody else did to the file; empty: nothing. Writing on would leave a tape that can't be read."""
+        if self._linked and now.st_nlink == 0:
+            return "it was removed or replaced"
+        if now.st_size != self._size:
+            return f"something else {'wrote to' if now.st_size > self._size else 'shortened'} it"
+        return ""
+
+    def _fail(self, failure: TapeWriteError) -> None:
+        self.failure = failure
+        self._close()
+        self._failed(failure)
 
     def _close(self) -> None:
         if self._fd is None:
@@ -107,7 +153,8 @@ class TapeWriter:
         try:
             os.close(fd)
         except OSError as error:  # a network file system says only now that the data did not arrive
-            self.failure = self.failure or write_error(self.path, error)
+            if self.failure is None:
+                self._fail(write_error(self.path, error))
 
 
 def read_entries(path: Path, endings: list[Ending] | None = None, ask: Ask = ask_environment) -> Iterator[Entry]:
@@ -227,8 +274,23 @@ def _write(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def _sync_folder(folder: Path) -> None:
+    """Have the disk know the names in `folder`. Not every system lets a folder be opened for this."""
+    with contextlib.suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
 def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
+
+
+def _gone(path: Path, what: str) -> TapeWriteError:
+    fix = "leave a tape alone while it is being written"
+    return TapeWriteError(f"the tape cannot be written any more: {what}", where=str(path), fix=fix)
 
 
 def write_error(path: Path, error: OSError) -> TapeWriteError:

@@ -154,6 +154,48 @@ def test_a_head_that_no_line_can_hold_makes_no_file(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
+def shorten(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def lengthen(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"x")
+
+
+@pytest.mark.parametrize(
+    ("do", "why"),
+    [(Path.unlink, "removed or replaced"), (shorten, "something else shortened it"), (lengthen, "else wrote to it")],
+)
+def test_a_file_that_somebody_else_touches_is_given_up_at_once_and_left_as_it_is(
+    tmp_path: Path, do: Callable[[Path], None], why: str
+) -> None:
+    path, failures = tmp_path / "a", list[TapeWriteError]()
+    writer = TapeWriter(path, HEAD, failed=failures.append)
+    do(path)
+    size = path.stat().st_size if path.exists() else -1
+    writer.add(RECORDS[0])
+    writer.commit()
+    assert failures == [writer.failure]
+    assert why in str(writer.failure)
+    writer.commit()
+    writer.seal(trace="", outcome="exit")
+    assert len(failures) == 1
+    assert (path.stat().st_size if path.exists() else -1) == size
+
+
+def test_a_tape_that_was_moved_is_only_missed_when_its_place_is_looked_at(tmp_path: Path) -> None:
+    writer = TapeWriter(tmp_path / "a", HEAD, fsync=True)
+    writer.check_place()
+    (tmp_path / "a").rename(tmp_path / "b")
+    writer.add(RECORDS[0])
+    writer.commit()
+    assert writer.failure is None
+    assert len(records_of(tmp_path / "b")[0]) == 2
+    writer.check_place()
+    assert "moved away or replaced" in str(writer.failure)
+
+
 # In a child process: a limit on the size of files is the one kind of full disk that needs no privileges, and a test
 # that runs as root gives its rights up.
 CHILD = """
