@@ -28,6 +28,7 @@ COMMANDS: dict[str, _Lazy] = {
     "doctor": _Lazy(
         "doctor", "command", "Find what would make replays of a program differ, with the line and what to do."
     ),
+    "repair": _Lazy("repair", "command", "Close a tape whose recording was interrupted."),
     "show": _Lazy("show", "command", "Show what is on a tape, or one exchange whole."),
     "encrypt": _Lazy("encrypt", "command", "Encrypt a tape with a passphrase or a key file."),
     "decrypt": _Lazy("encrypt", "decrypt", "Make a plain tape of an encrypted one."),

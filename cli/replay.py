@@ -16,6 +16,7 @@ from tapeproxy.cli.replayed import listing, origins, silence, summary, unexplain
 from tapeproxy.cli.runoptions import RunOptions, run_options
 from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.outcomes import REPAIRED
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.replaying import Replayed, Replaying, ReplaySettings
@@ -145,6 +146,9 @@ class Teller:
             click.echo(f"tapeproxy: {printable(self._guard)}", err=True)
         if not replaying.ending.sealed:
             click.echo("tapeproxy: warning: the tape was interrupted; it is replayed as far as it goes", err=True)
+        elif replaying.tape.seal is not None and replaying.tape.seal.outcome == REPAIRED:
+            said = "the tape is a repaired one, of an interrupted recording"
+            click.echo(f"tapeproxy: warning: {said}; it is replayed as far as it goes", err=True)
 
     def notice(self, found: "Violation | Drift") -> None:
         """Print one, whole or in a line."""

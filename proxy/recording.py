@@ -9,7 +9,6 @@ import platform
 import secrets
 import socket
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -35,7 +34,7 @@ from tapeproxy.proxy.shimming import (
     new_seed,
     shim_environment,
 )
-from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
+from tapeproxy.proxy.sidecar import Line, Sidecars, make_folder, to_record
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapefile import TapeWriter, read_entries, started_at
@@ -344,18 +343,18 @@ def _open_tape(
     assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
     try:
         tape.create(settings, head)
-        folder = tempfile.mkdtemp(prefix=f"{settings.tape.name}.sidecar-", dir=settings.tape.parent)
+        folder = make_folder(settings.tape, head.seed)
     except BaseException:
         Path(head.tmpdir).rmdir()
         raise
-    tape.follow(Path(folder), epoch, head.tmpdir, head.seed)
+    tape.follow(folder, epoch, head.tmpdir, head.seed)
     shim = ShimSettings(
         mode="record",
         seed=head.seed,
         hash_seed=head.hash_seed,
         tmpdir=head.tmpdir,
         origin_ns=head.origin + epoch,
-        sidecar=Path(folder).absolute(),
+        sidecar=folder.absolute(),
         proxy=f"{settings.host}:{wire.port}",
         io=IoSettings(mode="record", base=settings.cwd) if settings.io else None,
         threads="1" if settings.threads else "",

@@ -6,6 +6,7 @@ so nothing in it is believed to be well-formed, and its texts are redacted like 
 """
 
 import contextlib
+import glob
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from tapeproxy.tapes.records import Clock, Done, Edge, Env, Json, Lane, LaneEnd,
 from tapeproxy.tapes.redaction import Redactor
 
 _READ = 1 << 18
+_SEED_DIGITS = 16
+"""Of a run's seed, in the name of its folder: enough to know it again by."""
 _FLOWS = {
     "t": "thread",
     "w": "work item",
@@ -28,6 +31,21 @@ _FLOWS = {
     "c": "copied context",
 }
 type Line = dict[str, Any]
+
+
+def make_folder(tape: Path, seed: str) -> Path:
+    """Make the folder for the sidecar files of a run that is taped to `tape`. Raises OSError."""
+    folder = tape.with_name(f"{tape.name}.sidecar-{seed[:_SEED_DIGITS]}")
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def find_folder(tape: Path, seed: str | None) -> Path | None:
+    """The folder that a recorder which was killed has left beside its tape, whatever the tape is called now."""
+    if not seed:
+        return None
+    pattern = f"*.sidecar-{glob.escape(seed[:_SEED_DIGITS])}"
+    return next((path for path in sorted(tape.parent.glob(pattern)) if path.is_dir()), None)
 
 
 @dataclass(slots=True)
@@ -58,13 +76,22 @@ class Sidecars:
         for file in self._files.values():
             yield from self._follow(file)
 
+    @property
+    def unfinished(self) -> int:
+        """How many files end in a line that is not whole."""
+        return sum(bool(file.rest) for file in self._files.values())
+
+    def release(self) -> None:
+        """Close the files, and leave them."""
+        for file in self._files.values():
+            os.close(file.descriptor)
+        self._files.clear()
+
     def close(self) -> None:
         """Close the files and remove the folder, which is ours alone: everything in it was merged."""
         import shutil
 
-        for file in self._files.values():
-            os.close(file.descriptor)
-        self._files.clear()
+        self.release()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _names(self) -> list[str]:

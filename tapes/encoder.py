@@ -23,8 +23,12 @@ _ENVELOPE = frozenset("kih")
 class TapeEncoder:
     """One tape being written. `add` every record, `flush` when someone outside waits for it, `seal` once."""
 
-    def __init__(self, head: Head, *, level: int = 1) -> None:
-        """Begin with `head`. Raises ValueError as `add` does."""
+    def __init__(self, head: Head, *, level: int = 1, behind: tuple[int, bytes] | None = None) -> None:
+        """Begin with `head`. Raises ValueError as `add` does.
+
+        `behind` goes on with a tape that has this head: how many lines it has, and the last one's 32 hash bytes. The
+        text of those lines is given to `copy` before anything is added.
+        """
         self._deflater = Deflater(level)
         self._forms = frozenset(head.must)
         self._file = blake3()
@@ -33,7 +37,10 @@ class TapeEncoder:
         self._sealed = False
         self.index = 0
         """The index that the next record will get."""
-        self.add(head)
+        if behind is None:
+            self.add(head)
+        else:
+            self.index, self._hash = behind
 
     @property
     def hash(self) -> bytes:
@@ -54,6 +61,11 @@ class TapeEncoder:
         self._since_restart += len(line)
         self.index += 1
         return self.index - 1
+
+    def copy(self, text: bytes) -> None:
+        """Take text of the lines behind, as it is. Flush now and then, for the sake of restart points."""
+        self._deflater.write(text)
+        self._since_restart += len(text)
 
     def flush(self) -> bytes:
         """The bytes to append to the file so that it reads up to the last record added; b"" after the seal."""

@@ -2,6 +2,8 @@
 
 from tapeproxy.tapes.records import Exit, Seal
 
+REPAIRED = "repaired"
+"""The outcome in the seal of a tape that was interrupted, and closed afterwards."""
 _SIGNALLED = 128
 """Shells and many programs exit with this and the signal's number."""
 

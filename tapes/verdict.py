@@ -9,7 +9,7 @@ from typing import Literal
 
 from tapeproxy.tapes.decoder import Ending, Entry
 from tapeproxy.tapes.errors import TapeFormatError
-from tapeproxy.tapes.outcomes import outcome
+from tapeproxy.tapes.outcomes import REPAIRED, outcome
 from tapeproxy.tapes.records import End, Exit, Request, Seal
 from tapeproxy.tapes.signature import Signature
 from tapeproxy.tapes.trace import TraceHasher
@@ -117,7 +117,10 @@ class Witness:
             what = "the content is intact, but the file is not, byte for byte, what was written"
             why = "it was compressed anew, lost its last few bytes, or has a bit changed that gzip ignores"
             return self._verdict("not-canonical", what, why)
-        return replace(self._verdict("intact", "every byte is as it was written"), file=ending.file)
+        what = "every byte is as it was written"
+        if self._seal.outcome == REPAIRED:
+            what = "every byte is as `repair` wrote it; the recording was interrupted, and what it lacks is not known"
+        return replace(self._verdict("intact", what), file=ending.file)
 
     def judge_damage(self, error: TapeFormatError) -> Verdict:
         """Decide on a tape that could not be read to its end: what was seen before is intact."""
