@@ -1,0 +1,231 @@
+"""A tape as evidence: of 20 KB, cut at every byte and with bits flipped; lines moved, with and without new hashes."""
+
+import copy
+import gzip
+import random
+from collections.abc import Callable, Iterator
+
+import orjson
+import pytest
+from tapesamples import chained, read, read_what_can_be, zipped
+
+from tapeproxy.tapes.decoder import Ending, Entry, TapeDecoder
+from tapeproxy.tapes.encoder import TapeEncoder
+from tapeproxy.tapes.errors import TapeFormatError
+from tapeproxy.tapes.gzipping import stored_member
+from tapeproxy.tapes.records import Chunks, End, Exit, Head, Record, Request, Response, Seal
+from tapeproxy.tapes.trace import TraceHasher, trace_hash
+from tapeproxy.tapes.verdict import Verdict, Witness
+
+HEAD = Head(by="tapeproxy 0.1.0", started_at="2026-01-02T03:04:05.000006Z", argv=("python", "agent.py"))
+
+
+def conversation() -> Iterator[Record]:
+    """Exchanges whose bodies hardly compress, with a commit after each record, as in life."""
+    rng = random.Random(20)
+    for number in range(8):
+        of = 7 * number + 1
+        asked = rng.randbytes(700)
+        yield Request(t=of, method=b"POST", url=b"https://api.example/v1", body=asked)
+        yield Response(t=of + 1, of=of, status=200, framing="chunked", headers=((b"a", b"b"),))
+        for chunk in range(4):
+            yield Chunks(t=of + 2, of=of, parts=((chunk, rng.randbytes(rng.choice((20, 600)))),))
+        yield End(t=of + 6, of=of, how="complete")
+    yield Exit(t=99, code=0, duration=99)
+
+
+RECORDS = list(conversation())
+
+
+def sealed(records: list[Record]) -> bytes:
+    encoder = TapeEncoder(HEAD)
+    out = [encoder.flush()]
+    for record in records:
+        encoder.add(record)
+        out.append(encoder.flush())
+    trace = trace_hash(enumerate((HEAD, *records)))
+    return b"".join((*out, encoder.seal(t=100, trace=trace, outcome="exited")))
+
+
+WHOLE = sealed(RECORDS)
+ENTRIES, ENDING = read(WHOLE)
+LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
+
+
+def test_the_tape_has_some_20_kilobytes() -> None:
+    assert 18_000 < len(WHOLE) < 30_000
+
+
+def test_cut_at_every_byte_it_reads_up_to_the_cut_and_says_so() -> None:
+    decoder, found = TapeDecoder(), list[Entry]()
+    for length in range(1, len(WHOLE)):
+        found += decoder.feed(WHOLE[length - 1 : length])
+        assert found == ENTRIES[: len(found)]
+        if not found:
+            with pytest.raises(TapeFormatError, match="cut before its first record"):
+                decoder.finish()
+            continue
+        ending = decoder.finish()
+        assert not ending.canonical
+        assert ending.records == len(found)
+        # Only the checksum of the seal's own member may be missing from what still counts as sealed.
+        assert not ending.sealed or len(WHOLE) - length <= 8
+    assert [*decoder.feed(WHOLE[-1:])] == []
+    assert decoder.finish().canonical
+
+
+def state_of(decoder: TapeDecoder) -> TapeDecoder:
+    """A decoder that goes on from where `decoder` is: what came before need not be read for every flip after it."""
+    other = copy.copy(decoder)
+    other._inflater = copy.copy(decoder._inflater)
+    other._inflater._stream = decoder._inflater._stream.copy()
+    other._bodies = copy.copy(decoder._bodies)
+    other._line = bytearray(decoder._line)
+    other._file = decoder._file.copy()
+    other._before = decoder._before.copy()
+    return other
+
+
+def verdict_on(decoder: TapeDecoder, data: bytes) -> tuple[list[Entry], Ending | TapeFormatError]:
+    """What `decoder` makes of the rest of a file. A few bytes at first: damage is mostly found at once."""
+    found, at = list[Entry](), 0
+    try:
+        for size in (1, 63, 1000, len(data)):
+            for entry in decoder.feed(data[at : at + size]):
+                found.append(entry)
+            at += size
+        return found, decoder.finish()
+    except TapeFormatError as error:
+        return found, error
+
+
+def flips(every: int) -> Iterator[tuple[int, int, list[Entry], Ending | TapeFormatError]]:
+    """Flip one bit in `every`, at random, but each in the last 600 bytes and the first 20; what comes of it."""
+    decoder, rng, before = TapeDecoder(), random.Random(every), 0
+    for at in range(len(WHOLE)):
+        for bit in range(8):
+            if rng.randrange(every) and 20 <= at < len(WHOLE) - 600:
+                continue
+            rest = bytes([WHOLE[at] ^ 1 << bit]) + WHOLE[at + 1 :]
+            found, ending = verdict_on(state_of(decoder), rest)
+            yield at, bit, ENTRIES[:before] + found, ending
+        before += len([*decoder.feed(WHOLE[at : at + 1])])
+
+
+def check_flips(every: int) -> dict[str, int]:
+    """See that every flip is noticed; how they were."""
+    seen = dict.fromkeys(("damaged", "interrupted", "not canonical"), 0)
+    for at, bit, found, ending in flips(every):
+        assert found == ENTRIES[: len(found)], (at, bit)
+        if isinstance(ending, TapeFormatError):
+            seen["damaged"] += 1
+        elif not ending.sealed:
+            seen["interrupted"] += 1
+        else:
+            assert (found, ending.canonical) == (ENTRIES, False), (at, bit)
+            seen["not canonical"] += 1
+    return seen
+
+
+def test_flipped_bits_are_noticed() -> None:
+    seen = check_flips(100)
+    assert min(seen.values()) > 0
+    assert sum(seen.values()) > 6000
+
+
+@pytest.mark.soak
+def test_every_flipped_bit_is_noticed() -> None:
+    assert sum(check_flips(1).values()) == 8 * len(WHOLE)
+
+
+def test_going_on_from_a_state_is_reading_from_the_beginning() -> None:
+    for at, bit, found, ending in flips(4000):
+        flipped = bytearray(WHOLE)
+        flipped[at] ^= 1 << bit
+        whole, same = read_what_can_be(bytes(flipped))
+        assert found == whole
+        assert type(ending) is type(same)
+        if at > 1000:
+            return
+
+
+def swapped(lines: list[bytes], at: int) -> list[bytes]:
+    return [*lines[:at], lines[at + 1], lines[at], *lines[at + 2 :]]
+
+
+def doubled(lines: list[bytes], at: int) -> list[bytes]:
+    return [*lines[: at + 1], *lines[at:]]
+
+
+def dropped(lines: list[bytes], at: int) -> list[bytes]:
+    return [*lines[:at], *lines[at + 1 :]]
+
+
+MOVES = {"swapped": swapped, "doubled": doubled, "dropped": dropped}
+type Move = Callable[[list[bytes], int], list[bytes]]
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+def test_lines_that_are_moved_are_found_wherever_they_are(move: Move) -> None:
+    for at in range(len(LINES) - 1):
+        found, ending = read_what_can_be(zipped(*move(LINES, at)))
+        assert isinstance(ending, TapeFormatError), at
+        assert found == ENTRIES[: len(found)]
+        assert ending.place.line == len(found) + 1
+
+
+def judge(data: bytes) -> Verdict:
+    witness, decoder = Witness(), TapeDecoder("t")
+    try:
+        for entry in decoder.feed(data):
+            witness.see(entry)
+        return witness.judge(decoder.finish())
+    except TapeFormatError as error:
+        return witness.judge_damage(error)
+
+
+def forged(lines: list[bytes]) -> bytes:
+    """A tape of these lines with numbers, hashes and a seal made anew: as good as any, but for its last hash."""
+    objects = [orjson.loads(line[:-73] + b"}") for line in lines[:-1]]
+    text = chained(*[obj | {"i": number} for number, obj in enumerate(objects)])
+    hasher = TraceHasher()
+    for entry in read(zipped(*text))[0]:
+        hasher.feed(entry.index, entry.record)
+    encoder = TapeEncoder(HEAD, behind=(len(text), bytes.fromhex(text[-1][-67:-3].decode())))
+    encoder.copy(b"".join(text))
+    return encoder.flush() + encoder.seal(t=100, trace=hasher.hexdigest(), outcome="exited")
+
+
+@pytest.mark.parametrize("move", [swapped, dropped])
+def test_a_tape_that_was_chained_anew_is_known_by_its_last_hash_alone(move: Move) -> None:
+    # Chunks of one exchange: nothing else would tell.
+    at = next(i for i, line in enumerate(LINES) if b'"k":"chunks"' in line)
+    fake = judge(forged(move(LINES, at)))
+    real = judge(WHOLE)
+    assert fake.finding == real.finding == "intact"
+    assert fake.last_hash != real.last_hash
+    assert fake.head_hash == real.head_hash
+
+
+def test_a_tape_that_was_chained_anew_with_the_old_trace_is_known_by_that() -> None:
+    at = next(i for i, line in enumerate(LINES) if b'"k":"chunks"' in line)
+    objects = [orjson.loads(line[:-73] + b"}") for line in swapped(LINES, at)]
+    text = chained(*[obj | {"i": number} for number, obj in enumerate(objects)])
+    assert judge(zipped(*text)).finding == "trace-differs"
+
+
+@pytest.mark.parametrize("cut", [0, 5, 40])
+def test_tapes_that_are_joined_are_found(cut: int) -> None:
+    first = zipped(*LINES[:cut]) if cut else WHOLE
+    verdict = judge(first + WHOLE)
+    assert verdict.finding == "damaged"
+    assert verdict.records == (cut or len(LINES))
+
+
+def test_the_seal_of_another_tape_does_not_fit() -> None:
+    other = sealed(RECORDS[:-1])
+    seal = gzip.decompress(other).splitlines(keepends=True)[-1]
+    body = WHOLE.removesuffix(stored_member(LINES[-1]))
+    assert judge(body + stored_member(seal)).finding == "damaged"
+    assert isinstance(ENTRIES[-1].record, Seal)
+    assert ENDING.canonical
