@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from tapeproxy.proxy.iovalues import ValueReader
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.shimming import epoch_ns
 from tapeproxy.proxy.sidecar import Sidecars, find_folder, to_record
@@ -16,7 +17,7 @@ from tapeproxy.proxy.tapefile import is_being_written, read_entries, read_pieces
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import assemble
-from tapeproxy.tapes.records import Lane, Note, Record
+from tapeproxy.tapes.records import Lane, Note, Record, Value
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.repairing import Kept, Losses, closing_note, rewritten, told
 from tapeproxy.tapes.secretvars import secret_values
@@ -94,14 +95,16 @@ def _leftovers(folder: Path, kept: Kept, environment: Mapping[str, str]) -> tupl
     """
     redactor = Redactor(load_key(), secret_values(environment))
     redactable = all(environment.get(name) for name in kept.head.secrets)
+    values = ValueReader(redactor, bytes.fromhex(kept.head.seed or ""))
     epoch, added, left_out = epoch_ns(kept.head.started_at), list[Record](), 0
     sidecars = Sidecars(folder)
     try:
         for line in sidecars.drain():
-            record = to_record(line, kept.t, epoch, redactor)
+            is_value = line["k"] == "value"
+            record = values.read(line, kept.t) if is_value else to_record(line, kept.t, epoch, redactor)
             if record is None or not kept.lacks(record):
                 continue
-            if isinstance(record, Note) and not redactable:
+            if isinstance(record, Note | Value) and not redactable:
                 left_out += 1
                 continue
             if isinstance(record, Lane) and record.name is not None and not redactable:

@@ -19,6 +19,8 @@ from tapeproxy.tapes.outcomes import REPAIRED
 from tapeproxy.tapes.records import (
     Chunks,
     Clock,
+    Done,
+    Edge,
     End,
     Env,
     Exit,
@@ -31,11 +33,12 @@ from tapeproxy.tapes.records import (
     Request,
     Response,
     Seal,
+    Value,
 )
 from tapeproxy.tapes.trace import TraceHasher
 
-_FROM_SIDECARS = (Lane, Clock, LaneEnd, Env, Note)
-_TIMED = (Request, Response, Chunks, End, Note, Lane, Clock, LaneEnd, Env, Exit)
+_FROM_SIDECARS = (Lane, Clock, LaneEnd, Done, Env, Value, Edge, Note)
+_TIMED = (Request, Response, Chunks, End, Exit, *_FROM_SIDECARS)
 
 
 @dataclass(slots=True)
@@ -158,9 +161,14 @@ def plain_text(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 def _mark(record: Record) -> bytes:
-    """What a record of a shim's is known again by: all but the time when it was taped; of a lane its id."""
+    """What a record of a shim's is known again by: all but the time when it was taped; what has a number by that.
+
+    Their texts may be redacted by other secrets now.
+    """
     if isinstance(record, Lane):
-        return b"lane" + record.id.encode("utf-8", "surrogatepass")
+        return b"lane " + record.id.encode("utf-8", "surrogatepass")
+    if isinstance(record, Value):
+        return f"value {record.n} {record.lane}".encode("utf-8", "surrogatepass")
     fields = {name: value for name, value in record.to_json().items() if name != "t"}
     return orjson.dumps({"k": record.kind} | fields, option=orjson.OPT_SORT_KEYS)
 

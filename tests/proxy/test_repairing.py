@@ -11,7 +11,7 @@ from tapeproxy.proxy.repairing import Repaired, beside, repair
 from tapeproxy.proxy.sidecar import find_folder, make_folder
 from tapeproxy.proxy.tapefile import TapeWriter, load, read_entries
 from tapeproxy.tapes.errors import NoTapeError, TapeExistsError, TapeFormatError, UsageError
-from tapeproxy.tapes.records import Clock, Lane, LaneEnd, Note
+from tapeproxy.tapes.records import Clock, Lane, LaneEnd, Note, Value
 
 SEED = "ab" * 32
 SECRET = "sk-proj-AbCdEf0123456789"
@@ -39,6 +39,7 @@ def leave_sidecar(tape: Path) -> Path:
         {"k": "clock", "lane": "m", "n": 1, "ns": EPOCH + 10},
         {"k": "clock", "lane": "m", "n": 2, "ns": EPOCH + 20},
         {"k": "lane", "id": "m/t0", "kind": "t", "name": f"worker {SECRET}"},
+        {"k": "value", "lane": "m", "n": 0, "what": "file", "name": "notes.txt", "content": f"key {SECRET}"},
         {"k": "end", "lane": "m", "reads": 3},
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
@@ -69,11 +70,11 @@ def test_what_the_shims_had_written_is_merged_once_and_redacted(tmp_path: Path, 
     tape = interrupted(tmp_path)
     folder = leave_sidecar(tape)
     done = repair(tape, tmp_path / "out.gz", environment)
-    assert "4 records of the shim added from its sidecar files" in done.facts
+    assert "5 records of the shim added from its sidecar files" in done.facts
     assert "1 line of the shim left out (unfinished, or with secrets unknown here)" in done.facts
     assert folder.is_dir(), "the original is kept, with what belongs to it"
     added = [entry.record for entry in read_entries(tmp_path / "out.gz")][10:-2]
-    assert [type(record) for record in added] == [Note, Clock, Lane, LaneEnd]
+    assert [type(record) for record in added] == [Note, Clock, Lane, Value, LaneEnd]
     assert added[1] == Clock(t=added[1].t, lane="m", n=2, ns=20)  # type: ignore[union-attr]  # a Clock, as above
     assert SECRET not in str(added)
     assert "worker" in str(added)
@@ -84,7 +85,7 @@ def test_texts_that_can_not_be_redacted_any_more_are_left_out(tmp_path: Path, en
     leave_sidecar(tape)
     done = repair(tape, tmp_path / "out.gz", dict.fromkeys(environment, ""))
     assert "3 records of the shim added from its sidecar files" in done.facts
-    assert "2 lines of the shim left out (unfinished, or with secrets unknown here)" in done.facts
+    assert "3 lines of the shim left out (unfinished, or with secrets unknown here)" in done.facts
     added = [entry.record for entry in read_entries(tmp_path / "out.gz")][10:-2]
     assert [type(record) for record in added] == [Clock, Lane, LaneEnd]
     assert "worker" not in str(added)
