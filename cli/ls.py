@@ -146,7 +146,8 @@ def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) 
 
     Without options all but the newest 20 go. --older-than alone goes by age only, counted from when a tape was begun;
     given both options, only what both allow is deleted. Files that are no tapes are never touched, nor a tape
-    that is being recorded, what a link points to, or what is in folders. A tape's signature goes with it.
+    that is being recorded, what a link points to, or what is in folders. A tape's signature goes with it, and so does
+    what the shim left beside it where its recorder was killed.
     """
     from tapeproxy.proxy.tapefile import is_being_written
 
@@ -188,8 +189,11 @@ def _is_tape(path: Path) -> bool:
 
 
 def _delete(path: Path) -> None:
+    import shutil
+
     signature = signature_path(path)
     plain = signature.with_suffix("")
+    left = _left_by_recorder(path)
     try:
         path.unlink(missing_ok=True)
         # It holds for the plain tape and its encrypted copy, and is worth nothing without one of them.
@@ -198,6 +202,21 @@ def _delete(path: Path) -> None:
     except OSError as error:
         what = f"the tape cannot be deleted: {(error.strerror or str(error)).lower()}"
         raise TapeWriteError(what, where=str(path)) from None
+    if left is not None:
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _left_by_recorder(path: Path) -> Path | None:
+    """The shim's files beside a tape whose recorder was killed."""
+    from tapeproxy.proxy.sidecar import find_folder
+    from tapeproxy.proxy.tapefile import read_entries
+    from tapeproxy.tapes.records import Head
+
+    try:
+        head = next(read_entries(path)).record
+    except TapeproxyError:
+        return None
+    return find_folder(path, head.seed) if isinstance(head, Head) else None
 
 
 def _length(path: Path) -> int:

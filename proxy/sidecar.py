@@ -6,8 +6,8 @@ so nothing in it is believed to be well-formed, and its texts are redacted like 
 """
 
 import contextlib
-import glob
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from tapeproxy.tapes.redaction import Redactor
 _READ = 1 << 18
 _SEED_DIGITS = 16
 """Of a run's seed, in the name of its folder: enough to know it again by."""
+_SEED = re.compile(r"[0-9a-f]{64}")
 _FLOWS = {
     "t": "thread",
     "w": "work item",
@@ -41,11 +42,15 @@ def make_folder(tape: Path, seed: str) -> Path:
 
 
 def find_folder(tape: Path, seed: str | None) -> Path | None:
-    """The folder that a recorder which was killed has left beside its tape, whatever the tape is called now."""
-    if not seed:
+    """The folder that a recorder which was killed has left beside its tape, whatever the tape is called now.
+
+    `seed` is what the tape's head says; where it is none, there is no folder.
+    """
+    # A tape may be a stranger's, and the folder may be removed: nothing but digits gets into the pattern.
+    if _SEED.fullmatch(seed or "") is None:
         return None
-    pattern = f"*.sidecar-{glob.escape(seed[:_SEED_DIGITS])}"
-    return next((path for path in sorted(tape.parent.glob(pattern)) if path.is_dir()), None)
+    found = sorted(tape.parent.glob(f"*.sidecar-{(seed or '')[:_SEED_DIGITS]}"))
+    return next((path for path in found if path.is_dir() and not path.is_symlink()), None)
 
 
 @dataclass(slots=True)

@@ -18,6 +18,16 @@ def test_errors_are_counted_and_the_first_is_kept() -> None:
     assert failures.count == 3 and failures.first is first
 
 
+def test_the_first_error_is_told_when_it_happens_and_no_other() -> None:
+    failures, told = Failures(), list[BaseException]()
+    failures.at_first = told.append
+    first = ValueError("first")
+    for error in (first, OSError("second")):
+        with failures:
+            raise error
+    assert told == [first]
+
+
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit])
 def test_what_ends_a_task_is_not_swallowed(kind: type[BaseException]) -> None:
     failures = Failures()

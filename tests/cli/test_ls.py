@@ -11,6 +11,7 @@ from click.exceptions import Abort
 from click.testing import CliRunner, Result
 
 from tapeproxy.cli.ls import command, prune
+from tapeproxy.proxy.sidecar import make_folder
 from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.tapes.records import Head
 
@@ -114,6 +115,15 @@ def do_prune(*args: str, answer: str | None = None) -> str:
     if result.exception is not None:
         raise result.exception
     return result.output
+
+
+def test_what_a_killed_recorder_left_goes_with_its_tape() -> None:
+    mine, other = "ab" * 32, "cd" * 32
+    path = tape("20260101T000000Z-killed", head=Head(started_at="2026-01-01T00:00:00Z", seed=mine))
+    (make_folder(path, mine) / "1-1.jsonl").touch()
+    kept = make_folder(path, other)
+    do_prune("--keep", "0", "--yes")
+    assert [*Path(".tapes").iterdir()] == [kept]
 
 
 def fill(count: int) -> None:

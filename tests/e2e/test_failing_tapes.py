@@ -210,3 +210,18 @@ def test_a_full_disk_ends_the_tape_for_good(cli: Cli, origin: Origin, small_disk
     assert (ending.sealed, ending.lost) == (False, 0)
     # A tape with a hole in it would be one that a replay believes.
     assert 0 < len(tape.exchanges) < 7
+
+
+def test_a_long_running_proxy_says_it_at_once_too(cli: Cli, origin: Origin) -> None:
+    running = cli.start("start", "-o", "t.jsonl.gz", *maps(origin.url))
+    assert running.stderr is not None
+    assert "listening on" in running.stderr.readline()
+    (cli.cwd / "t.jsonl.gz").unlink()
+    shell = f'eval "$({sys.executable} -m tapeproxy.cli.main env)"; echo 1 | {sys.executable} agent.py'
+    (cli.cwd / "agent.py").write_text(AGENT)
+    done = subprocess.run(["sh", "-c", shell], cwd=cli.cwd, env=cli.environment(), capture_output=True, check=False)
+    assert done.stdout.startswith(f"{SIZE}\n".encode()), done.stderr
+    assert "cannot be written any more: it was removed or replaced" in running.stderr.readline()
+    cli.run("stop")
+    running.communicate(timeout=30)
+    assert running.returncode == 5

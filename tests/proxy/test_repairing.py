@@ -135,6 +135,16 @@ def test_a_damaged_tape_is_refused_and_kept_up_to_the_damage_if_wished(
     assert whole.notes[-1].data["kept"] == good
 
 
+def test_zeros_that_a_power_cut_left_are_damage(tmp_path: Path, environment: dict[str, str]) -> None:
+    tape = interrupted(tmp_path)
+    whole = load(tape)[0]
+    tape.write_bytes(tape.read_bytes() + bytes(4096))
+    with pytest.raises(TapeFormatError, match="damaged near byte"):
+        repair(tape, beside(tape), environment)
+    assert repair(tape, beside(tape), environment, to_damage=True).facts[0] == "10 records kept"
+    assert load(beside(tape))[0].exchanges == whole.exchanges
+
+
 def test_a_record_that_belongs_to_nothing_is_damage_too(tmp_path: Path, environment: dict[str, str]) -> None:
     records = agentruns.sample()[:5]
     tape = agentruns.write_tape(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tapeproxy.proxy.sidecar import Sidecars, to_record
+from tapeproxy.proxy.sidecar import Sidecars, find_folder, make_folder, to_record
 from tapeproxy.tapes.records import Clock, Edge, Env, Lane, LaneEnd, Note
 from tapeproxy.tapes.redaction import Redactor
 
@@ -75,3 +75,22 @@ def test_a_folder_that_is_gone_is_no_reason_to_fail(tmp_path: Path) -> None:
     cars = Sidecars(tmp_path / "none")
     assert list(cars.drain()) == []
     cars.close()
+
+
+def test_a_folder_is_found_by_the_run_s_seed_whatever_the_tape_is_called(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "a.gz", "0f" * 32)
+    assert find_folder(tmp_path / "b.gz", "0f" * 32) == folder
+    assert find_folder(tmp_path / "a.gz", "0e" * 32) is None
+
+
+@pytest.mark.parametrize("seed", [None, "", "*", "0f", "../" * 8, "0f" * 32 + "/..", "\n" + "0f" * 32, "0F" * 32])
+def test_a_seed_that_is_none_leads_nowhere(tmp_path: Path, seed: str | None) -> None:
+    make_folder(tmp_path / "a.gz", "0f" * 32)
+    (tmp_path / "x.sidecar-..").mkdir()
+    assert find_folder(tmp_path / "a.gz", seed) is None
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / f"a.sidecar-{'0f' * 8}").symlink_to("home")
+    assert find_folder(tmp_path / "a.gz", "0f" * 32) is None
