@@ -1,7 +1,9 @@
 """Small tapes for the codec's tests: honest ones from records, and hostile ones from JSON objects or raw lines."""
 
+import copy
 import gzip
-from collections.abc import Iterable, Sequence
+import random
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -78,3 +80,46 @@ def read_what_can_be(data: bytes, step: int = 0) -> tuple[list[Entry], Ending | 
 
 def pieces(data: bytes, step: int) -> Sequence[bytes]:
     return [data[at : at + step] for at in range(0, len(data), step)] if step else [data]
+
+
+def flipped(data: bytes, every: int = 1) -> Iterator[tuple[int, int, list[Entry], Ending | TapeFormatError]]:
+    """Flip one bit in `every` of a tape, at random, but each in its first 20 bytes and its last 600.
+
+    Yields the byte, the bit, the records that are given out and what came instead of the rest. What is before the bit
+    is read once, and not for every bit after it.
+    """
+    decoder, rng, before = TapeDecoder("t"), random.Random(every), list[Entry]()
+    for at in range(len(data)):
+        for bit in range(8):
+            if rng.randrange(every) and 20 <= at < len(data) - 600:
+                continue
+            found, ending = _rest_of(_state_of(decoder), bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
+            yield at, bit, before + found, ending
+        before += decoder.feed(data[at : at + 1])
+
+
+def _state_of(decoder: TapeDecoder) -> TapeDecoder:
+    """A decoder that goes on from where `decoder` is."""
+    other = copy.copy(decoder)
+    other._inflater = copy.copy(decoder._inflater)
+    other._inflater._stream = decoder._inflater._stream.copy()
+    # A deep copy of bodies would cost more than all the rest, and no record is put in twice.
+    other._bodies = copy.copy(decoder._bodies)
+    other._bodies._parts = dict(decoder._bodies._parts)
+    other._bodies._depth = dict(decoder._bodies._depth)
+    other._line = bytearray(decoder._line)
+    other._file = decoder._file.copy()
+    other._before = decoder._before.copy()
+    return other
+
+
+def _rest_of(decoder: TapeDecoder, data: bytes) -> tuple[list[Entry], Ending | TapeFormatError]:
+    found, at = list[Entry](), 0
+    try:
+        for size in (1, 63, 1000, len(data)):  # damage is mostly found at once
+            for entry in decoder.feed(data[at : at + size]):
+                found.append(entry)
+            at += size
+        return found, decoder.finish()
+    except TapeFormatError as error:
+        return found, error
