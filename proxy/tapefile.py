@@ -203,7 +203,8 @@ def write_whole(path: Path, pieces: Iterable[bytes], *, force: bool = False) -> 
     except OSError as error:
         raise write_error(path, error) from None
     finally:
-        new.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what went wrong before is what counts
+            new.unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 
