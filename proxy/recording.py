@@ -343,7 +343,11 @@ def _open_tape(
     assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
     try:
         tape.create(settings, head)
-        folder = make_folder(settings.tape, head.seed)
+        try:
+            folder = make_folder(settings.tape, head.seed)
+        except BaseException:
+            tape.writer.discard()
+            raise
     except BaseException:
         Path(head.tmpdir).rmdir()
         raise

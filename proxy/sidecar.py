@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from tapeproxy.tapes.errors import TapeWriteError
 from tapeproxy.tapes.records import Clock, Done, Edge, Env, Json, Lane, LaneEnd, Note, Record
 from tapeproxy.tapes.redaction import Redactor
 
@@ -35,9 +36,14 @@ type Line = dict[str, Any]
 
 
 def make_folder(tape: Path, seed: str) -> Path:
-    """Make the folder for the sidecar files of a run that is taped to `tape`. Raises OSError."""
+    """Make the folder for the sidecar files of a run that is taped to `tape`. Raises TapeWriteError."""
     folder = tape.with_name(f"{tape.name}.sidecar-{seed[:_SEED_DIGITS]}")
-    folder.mkdir(mode=0o700)
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        what = f"the folder for what the shim writes cannot be made: {(error.strerror or str(error)).lower()}"
+        fix = "name another tape with -o, or leave the shim out with --no-shim"
+        raise TapeWriteError(what, where=str(folder), fix=fix) from None
     return folder
 
 
