@@ -101,7 +101,7 @@ def test_what_is_done_to_a_tape_is_warned_of_and_does_not_touch_the_agent(cli: C
     code, stdout, stderr = run.end()
     assert UNHARMED in stdout
     assert code == 5
-    assert stderr.startswith(f"tapeproxy: the tape is not whole: tapes/t.jsonl.gz: the tape cannot be written")
+    assert stderr.startswith("tapeproxy: the tape is not whole: tapes/t.jsonl.gz: the tape cannot be written")
     assert stderr.count(why) == 1
     assert (run.tape.read_bytes() if run.tape.exists() else b"") == left, "what somebody else made of it is theirs"
 
