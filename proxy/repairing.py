@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from tapeproxy.proxy.drafts import drafted
 from tapeproxy.proxy.iovalues import ValueReader
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.shimming import epoch_ns
 from tapeproxy.proxy.sidecar import Sidecars, find_folder, to_record
-from tapeproxy.proxy.tapefile import is_being_written, read_entries, read_pieces, write_whole
+from tapeproxy.proxy.tapefile import is_being_written, is_locked, read_entries, read_pieces
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import assemble
@@ -40,6 +41,9 @@ def repair(tape: Path, output: Path, environment: Mapping[str, str], *, to_damag
     """
     if is_being_written(tape):
         raise UsageError("the tape is being written; its recorder still runs", where=str(tape))
+    if is_locked(tape):
+        what = "an encrypted tape was whole once, and is not repaired"
+        raise UsageError(what, where=str(tape), fix="see what is in it with: tapeproxy decrypt")
     kept, ending, damage = _survey(tape)
     if ending is not None and ending.sealed:
         return Repaired(tape)
@@ -55,7 +59,9 @@ def repair(tape: Path, output: Path, environment: Mapping[str, str], *, to_damag
     note = closing_note(kept, losses, len(added))
     in_place = output.exists() and output.samefile(tape)
     place = output.resolve() if in_place else output  # a link to the tape stays one
-    write_whole(place, rewritten(read_pieces(tape), kept, [*added, note]), force=in_place)
+    with drafted(place, force=in_place) as file:
+        for data in rewritten(read_pieces(tape), kept, [*added, note]):
+            file.write(data)
     if in_place and folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
     return Repaired(output, tuple(told(kept, losses, len(added))))

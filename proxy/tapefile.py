@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -182,32 +182,6 @@ def is_locked(path: Path) -> bool:
     return is_encrypted(next(read_pieces(path), b""))
 
 
-def write_whole(path: Path, pieces: Iterable[bytes], *, force: bool = False) -> None:
-    """Write a file under another name, and give it its own once it is whole and on the disk.
-
-    `force` replaces what is there. Raises TapeExistsError, TapeWriteError, and what `pieces` raises; then nothing is
-    left behind.
-    """
-    new = path.with_name(f".tape-{secrets.token_hex(8)}")
-    try:
-        fd = _create(new, b"")
-        try:
-            for data in pieces:
-                _write(fd, data)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        if not force:
-            _refuse_existing(path)
-        new.replace(path)
-    except OSError as error:
-        raise write_error(path, error) from None
-    finally:
-        with contextlib.suppress(OSError):  # what went wrong before is what counts
-            new.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-
-
 def is_being_written(path: Path) -> bool:
     """Whether a recorder has this tape open. Always False on Windows, and on a file system without locks."""
     if sys.platform != "win32":
@@ -292,12 +266,6 @@ def _replace(path: Path, first: bytes) -> int:
         new.unlink()
         raise
     return fd
-
-
-def _refuse_existing(path: Path) -> None:
-    # Not a race that matters: whoever makes this very name in between is replaced by a whole tape.
-    if path.exists() or path.is_symlink():
-        raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
 def _write(fd: int, data: bytes) -> None:

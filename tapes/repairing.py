@@ -145,7 +145,7 @@ def rewritten(pieces: Iterable[bytes], kept: Kept, added: Iterable[Record]) -> I
         yield encoder.flush()
     for record in added:
         encoder.add(record)
-    yield encoder.seal(t=kept.t, trace=kept.trace.hexdigest(), outcome=REPAIRED)
+    yield encoder.seal(t=kept.t, trace=kept.trace.hexdigest(), outcome=REPAIRED, lanes=kept.trace.lanes())
 
 
 def plain_text(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:

@@ -64,9 +64,10 @@ class TraceHasher:
         return digest.hexdigest()
 
     def _request(self, index: int, record: Request) -> None:
+        key = _key(record, self._reading)
         if record.lane is not None:
             self._lanes.setdefault(record.lane, []).append(len(self._keys))
-        self._keys.append((_key(record, self._reading), index))
+        self._keys.append((key, index))
         self._answers[index] = blake3()
 
 

@@ -10,6 +10,7 @@ import pytest
 from tapeproxy.proxy.repairing import Repaired, beside, repair
 from tapeproxy.proxy.sidecar import find_folder, make_folder
 from tapeproxy.proxy.tapefile import TapeWriter, load, read_entries
+from tapeproxy.tapes.encrypted import MAGIC
 from tapeproxy.tapes.errors import NoTapeError, TapeExistsError, TapeFormatError, UsageError
 from tapeproxy.tapes.records import Clock, Lane, LaneEnd, Note, Value
 
@@ -165,6 +166,13 @@ def test_what_is_not_for_repair(tmp_path: Path, environment: dict[str, str]) -> 
     with pytest.raises(TapeFormatError, match="this is not a tape"):
         repair(tmp_path / "empty.gz", tmp_path / "out.gz", environment, to_damage=True)
     assert not (tmp_path / "out.gz").exists()
+
+
+def test_an_encrypted_tape_is_not_for_repair(tmp_path: Path, environment: dict[str, str]) -> None:
+    tape = tmp_path / "x.tape.jsonl.gz.enc"
+    tape.write_bytes(MAGIC + bytes(100))
+    with pytest.raises(UsageError, match="encrypted"):
+        repair(tape, beside(tape), environment)
 
 
 def test_a_file_that_is_there_is_never_replaced(tmp_path: Path, environment: dict[str, str]) -> None:

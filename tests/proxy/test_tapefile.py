@@ -4,15 +4,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tapesamples import HEAD, RECORDS, written
 
-from tapeproxy.proxy.tapefile import TapeWriter, load, read_entries, started_at, write_whole
+from tapeproxy.proxy.tapefile import TapeWriter, load, read_entries, started_at
 from tapeproxy.tapes.decoder import Ending
-from tapeproxy.tapes.errors import Place, TapeExistsError, TapeFormatError, TapeWriteError
+from tapeproxy.tapes.errors import TapeFormatError, TapeWriteError
 from tapeproxy.tapes.records import Head, Note, Record
 
 
@@ -154,43 +154,6 @@ def test_a_head_that_no_line_can_hold_makes_no_file(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_whole_file_appears_at_once_and_replaces_only_when_it_may(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-
-    def pieces() -> Iterator[bytes]:
-        yield b"one "
-        assert not path.exists()
-        yield b"two"
-
-    write_whole(path, pieces())
-    assert path.read_bytes() == b"one two"
-    assert path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(TapeExistsError, match="exists already"):
-        write_whole(path, [b"three"])
-    assert path.read_bytes() == b"one two"
-    write_whole(path, [b"three"], force=True)
-    assert path.read_bytes() == b"three"
-    assert [*tmp_path.iterdir()] == [path]
-
-
-def test_a_whole_file_that_fails_leaves_nothing_and_no_link_is_followed(tmp_path: Path) -> None:
-    def pieces() -> Iterator[bytes]:
-        yield b"one"
-        raise TapeFormatError("damaged", place=Place("t"))
-
-    (tmp_path / "old").write_bytes(b"precious")
-    with pytest.raises(TapeFormatError):
-        write_whole(tmp_path / "old", pieces(), force=True)
-    (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(TapeExistsError):
-        write_whole(tmp_path / "link", [b"one"])
-    with pytest.raises(TapeWriteError, match="not a directory"):
-        write_whole(tmp_path / "old" / "a", [b"one"])
-    assert "file too large" in run(tmp_path / "a", "limit(2); write_whole(path, [b'one'])")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "old"]
-    assert (tmp_path / "old").read_bytes() == b"precious"
-
-
 def shorten(path: Path) -> None:
     os.truncate(path, path.stat().st_size - 1)
 
@@ -238,7 +201,7 @@ def test_a_tape_that_was_moved_is_only_missed_when_its_place_is_looked_at(tmp_pa
 CHILD = """
 import os, resource, sys
 from pathlib import Path
-from tapeproxy.proxy.tapefile import TapeWriter, load, write_whole
+from tapeproxy.proxy.tapefile import TapeWriter, load
 from tapeproxy.tapes.errors import TapeproxyError
 from tapeproxy.tapes.records import Head, Note
 path = Path(sys.argv[1])

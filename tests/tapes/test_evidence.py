@@ -8,6 +8,7 @@ import orjson
 import pytest
 from tapesamples import chained, flipped, read, read_what_can_be, zipped
 
+from tapeproxy.tapes import vouching
 from tapeproxy.tapes.decoder import Entry, TapeDecoder
 from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.errors import TapeFormatError
@@ -15,6 +16,7 @@ from tapeproxy.tapes.gzipping import stored_member
 from tapeproxy.tapes.records import Chunks, End, Exit, Head, Record, Request, Response, Seal
 from tapeproxy.tapes.trace import TraceHasher, trace_hash
 from tapeproxy.tapes.verdict import Verdict, Witness
+from tapeproxy.tapes.vouching import Demand
 
 HEAD = Head(by="tapeproxy 0.1.0", started_at="2026-01-02T03:04:05.000006Z", argv=("python", "agent.py"))
 
@@ -166,6 +168,8 @@ def test_a_tape_that_was_chained_anew_is_known_by_its_last_hash_alone(move: Move
     assert fake.finding == real.finding == "intact"
     assert fake.last_hash != real.last_hash
     assert fake.head_hash == real.head_hash
+    for verdict, good in ((fake, False), (real, True)):
+        assert vouching.judge(verdict, Demand(pin=real.last_hash), None, lambda _: False).good is good
 
 
 def test_a_tape_that_was_chained_anew_with_the_old_trace_is_known_by_that() -> None:

@@ -13,7 +13,7 @@ from tapeproxy.tapes.encoder import RESTART_EVERY, TapeEncoder
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.records import Clock, Lane, LaneEnd, Like, Note, Record, Request, Seal, Unknown
 from tapeproxy.tapes.repairing import Kept, Losses, closing_note, plain_text, rewritten
-from tapeproxy.tapes.trace import trace_hash
+from tapeproxy.tapes.trace import TraceHasher, trace_hash
 
 URL = b"https://x.example/"
 
@@ -104,6 +104,17 @@ def test_a_seal_and_what_follows_it_are_dropped() -> None:
     assert sum(isinstance(entry.record, Seal) for entry in entries) == 1
 
 
+def test_the_seal_has_a_digest_of_each_lane() -> None:
+    records = [Request(t=1, method=b"GET", url=URL, lane=lane) for lane in ("m", "m/t0", "m")]
+    seal = read(repaired(written(records, seal=False)))[0][-1].record
+    assert isinstance(seal, Seal)
+    hasher = TraceHasher()
+    for number, record in enumerate((HEAD, *records)):
+        hasher.feed(number, record)
+    assert seal.lanes == hasher.lanes()
+    assert set(seal.lanes) == {"m", "m/t0"}
+
+
 def test_a_big_tape_gets_restart_points() -> None:
     lots = [Note(t=n, what="x", text=random.Random(n).randbytes(50_000).hex()) for n in range(40)]
     out = repaired(written(lots, seal=False, commits=False))
@@ -152,7 +163,8 @@ def test_plain_text_looks_no_further_than_it_must() -> None:
 
 def test_a_request_without_an_identity_can_not_be_kept() -> None:
     kept = Kept("t")
-    bad = Request(t=1, method=b"GET", url=b"/no-host")
+    bad = Request(t=1, method=b"GET", url=b"/no-host", lane="m")
     with pytest.raises(TapeFormatError, match="line 2"):
         kept.see(Entry(1, START, 10, bad))
     assert kept.records == 0
+    assert kept.trace.lanes() == {}
