@@ -29,7 +29,7 @@ STOPPED = 6
 @click.option(
     "--no-shim", is_flag=True, help="Tape the wire alone: leave the agent's clock and randomness as they are."
 )
-@click.option("--io", is_flag=True, help="Tape also what the agent reads from files, folders and other programs.")
+@click.option("--io", is_flag=True, help="Tape also what the agent reads from files, folders, programs and sockets.")
 @click.option("--threads", is_flag=True, help="Tape also the order in which threads get locks; a replay keeps it.")
 @click.option("--strict-tape", is_flag=True, help="Stop the agent when the tape can't be written whole.")
 @click.option("--fsync", is_flag=True, help="Have the disk confirm each chunk before the agent gets it (slow).")

@@ -32,6 +32,12 @@ from tapeproxy.tapes.values import (
 from tapeproxy.tapes.violations import Drift
 
 _OWN = ("k", "taped")
+_PIECES = ("pipe", "received", "sent")
+_BELOW = -2
+_AMISS = {
+    "less": "the agent waits for an answer although it has sent less than on the tape; it was given the tape's",
+    "more": "the agent waits for more than the tape has; it was told that the connection is gone",
+}
 
 
 class ValueReader:
@@ -89,11 +95,11 @@ class ValueCheck:
         if now is None:
             return
         now = self._whole(now)
-        if now.what == "pipe":
-            self._pieces.setdefault((now.lane, now.name, _of(now)), []).append(now)
+        if now.what in _PIECES:
+            self._take_piece(line, now)
             return
         taped = self._partner(line, now)
-        if now.what == "process" and taped is not None:
+        if now.what in ("process", "socket") and taped is not None:
             self._programs[now.lane, now.n] = (taped, now)
         if (now.what, now.name) in self._told:
             return
@@ -106,20 +112,32 @@ class ValueCheck:
             self._told.add((now.what, now.name))
             self._drift(drift)
 
+    def _take_piece(self, line: Line, now: Value) -> None:
+        of, served = _of(now), line.get("taped")
+        if isinstance(served, int) and (taped := self._taped.numbered(now.lane, served)) is not None:
+            of = _BELOW - served  # the connection is the tape's: it has no number in this run
+            self._programs.setdefault((now.lane, of), (taped, replace(taped, where=now.where)))
+        if now.data.get("amiss") in _AMISS:
+            if (now.what, now.name) not in self._told:
+                self._tell(now, _AMISS[now.data["amiss"]])
+        elif now.error is None:
+            self._pieces.setdefault((now.lane, _stream(now), of), []).append(now)
+
     def finish(self) -> None:
-        """Compare what came through pipes, now that all has come."""
+        """Compare what came through pipes and connections, now that all has come."""
         taped: dict[tuple[str, str, int], list[Value]] = {}
         for value in self._taped.values:
-            if value.what == "pipe":
-                taped.setdefault((value.lane, value.name, _of(value)), []).append(value)
+            if value.what in _PIECES and value.error is None:
+                taped.setdefault((value.lane, _stream(value), _of(value)), []).append(value)
         for (lane, name, of), pieces in self._pieces.items():
             was, now = self._programs.get((lane, of), (None, pieces[0]))
-            if of >= 0 and was is None:
+            if of != -1 and was is None:
                 continue
             found = stream_differences(taped.get((lane, name, -1 if was is None else was.n), []), pieces)
             if found:
                 who = f"{name} of {describe(now)}" if was is not None else describe(now)
-                self._drift(Drift(who, "the agent reads something else than on the tape", found))
+                what = "sends" if name == "sent" else "reads"
+                self._drift(Drift(who, f"the agent {what} something else than on the tape", found))
 
     def _partner(self, line: Line, now: Value) -> Value | None:
         number = line.get("taped", -1)
@@ -140,6 +158,11 @@ class ValueCheck:
     def _tell(self, now: Value, what: str) -> None:
         self._told.add((now.what, now.name))
         self._drift(Drift(describe(now), what))
+
+
+def _stream(value: Value) -> str:
+    """`stdout`, `stderr`, `stdin`, `received` or `sent`."""
+    return value.name if value.what == "pipe" else value.what
 
 
 def _of(value: Value) -> int:

@@ -18,7 +18,7 @@ from tapeproxy.tapes.tokens import WILDCARD, replace_tokens
 LIMIT = 256 * 1024
 """Content longer than this is on no tape."""
 _SHOWN = 4
-_ONCE = ("process", "pipe", "exit")
+_ONCE = ("process", "pipe", "exit", "socket", "received", "sent")
 """What never stands for a later one: a program that was run again is another program."""
 
 type Key = tuple[str, str, str]
@@ -165,7 +165,7 @@ def differences(taped: Value, now: Value) -> tuple[Difference, ...]:
         case "exit":
             names = [name for name in ("returncode", "stdin") if name in taped.data or name in now.data]
             return tuple(_fact_differences(taped.data, now.data, names))
-        case "pid" | "process" | "pipe" | "change":
+        case "pid" | "process" | "pipe" | "change" | "socket" | "received" | "sent":
             return ()
         case _:
             return tuple(_content_differences(taped, now))

@@ -29,6 +29,12 @@ KINDS = {
     "socket.gethostbyaddr": "reverse",
 }
 _PROBE = "tapeproxy.egress"
+watch: Watch | None = None
+"""The rules in force."""
+is_taped_name: Callable[[str], bool] | None = None
+"""Whether the look-up of a name is on the tape, or goes on it: `lookups` sets it, with --io only."""
+taping: set[int] = set()
+"""The threads that connect, or look something up, for the tape: recording, that is not reported as missing there."""
 _MOST_LINES = 200
 """Lines that one process writes at most: a loop that retries a refusal at once must not fill the disk."""
 
@@ -39,21 +45,22 @@ def install() -> None:
         return
     level = os.environ.get("TAPEPROXY_GUARD", "")
     refuses = settings.MODE == "replay" and level != "none"
-    watch = Watch(settings.PROXY, settings.ALLOW, refuses, level == "namespace")
+    global watch
+    rules = watch = Watch(settings.PROXY, settings.ALLOW, refuses, level == "namespace")
     kinds = {**KINDS, _PROBE: "probe"}
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         # Called at every audited event of the interpreter: one look-up, and out.
         if event in kinds:
-            watch.see(kinds[event], args)
+            rules.see(kinds[event], args)
 
     sys.addaudithook(hook)
     sys.audit(_PROBE)
     del kinds[_PROBE]
-    if not watch.works:
+    if not rules.works:
         raise RuntimeError("another audit hook keeps ours from being added")
-    hooks.on_import("asyncio.base_events", lambda module: _watch_asyncio(watch, module))
-    hooks.on_import("uvloop", lambda module: _watch_uvloop(watch, module))
+    hooks.on_import("asyncio.base_events", lambda module: _watch_asyncio(rules, module))
+    hooks.on_import("uvloop", lambda module: _watch_uvloop(rules, module))
 
 
 class Watch:
@@ -104,9 +111,13 @@ class Watch:
     def look_up_address(self, name: str | bytes) -> None:
         """Judge the look-up of the name of an address, for which somebody is asked too. Raises RefusedLookupError."""
         host = text_of(name)
-        known = is_loopback(host) or host == self._proxy[0] or host in own_names()
-        if not known and not any(host == place[0] for place in self._allow) and _thread() not in self._busy:
+        if not self.knows(host) and _thread() not in self._busy:
             self._leaves("lookup", host)
+
+    def knows(self, host: str) -> bool:
+        """Whether the look-up of a name or address leaves the run to nobody, or to whom it may."""
+        known = is_loopback(host) or host == self._proxy[0] or host in own_names()
+        return known or any(host == place[0] for place in self._allow)
 
     def reach_from(self, kind: str, sock: socket, address: Any = None) -> None:
         """Judge an address that a socket is to be connected to or to send to. Raises RefusedError."""
@@ -131,6 +142,12 @@ class Watch:
         elif (host, port) == self._proxy:
             return True
         return self._is_allowed(host, port) or (is_loopback(host) and _may_be_of_the_run(port))
+
+    def is_live(self, host: str, port: int) -> bool:
+        """Whether an address is the proxy's, or one that may be reached in a replay."""
+        if is_loopback(host) and port == self._proxy[1] and is_loopback(self._proxy[0]):
+            return True
+        return (host, port) == self._proxy or self._is_allowed(host, port)
 
     def _is_allowed(self, host: str, port: int) -> bool:
         names = [name for name, number in self._allow if number == port]
@@ -158,6 +175,8 @@ class Watch:
 
     def _leaves(self, kind: str, address: str) -> None:
         """Something leaves the run. Raises RefusedError, or lets it go."""
+        if not self._refuses and _thread() in taping:
+            return
         if self._lines < _MOST_LINES:
             self._tell(kind, address)
         if self._refuses:
@@ -196,7 +215,12 @@ def _may_be_of_the_run(port: int) -> bool:
 
 def _watch_asyncio(watch: Watch, module: ModuleType) -> None:
     """Look-ups of event loops run in worker threads: judge them before, where the calling line can be seen."""
-    _wrap(watch, module.BaseEventLoop, "getaddrinfo", lambda host, *_, **__: watch.look_up(host))
+
+    def look_up(host: Any, *_: Any, **__: Any) -> None:
+        if is_taped_name is None or not is_taped_name(text_of(host)):
+            watch.look_up(host)
+
+    _wrap(watch, module.BaseEventLoop, "getaddrinfo", look_up)
 
 
 def _watch_uvloop(watch: Watch, module: ModuleType) -> None:

@@ -146,6 +146,11 @@ def _is_queued() -> bool:
     return False
 
 
+def _for_others(_frame: FrameType) -> int:
+    """A thread of ours that looks after a connection from the tape."""
+    return _ENDLESS
+
+
 def _in_trio_pool(frame: FrameType) -> int | None:
     worker = frame.f_locals["self"]
     return _ENDLESS if worker._worker_lock.locked() and worker._job is None else None
@@ -166,6 +171,7 @@ _WAITING = {
     (_LIBRARY + "/selectors.py", "select"): _on_clients,
     ("futures/thread.py", "_worker"): _in_pool,
     ("_core/_thread_cache.py", "_work"): _in_trio_pool,
+    ("_tapeproxy/servedsockets.py", "_wait"): _for_others,
 }
 
 

@@ -52,32 +52,34 @@ def _writing(original: Callable[..., int]) -> Callable[..., int]:
 
 
 class Stream:
-    """What is read from one pipe, told piece by piece; content up to the limit, then digests.
+    """What comes, piece by piece, told; content up to the limit, then digests. An empty piece is the end, told once.
 
-    `of`: the number of the process's value, -1 for the own standard input.
+    `of`: the number of the process's value, or of the connection's; -1 for the own standard input.
     """
 
-    def __init__(self, name: str, lane: str, of: int = -1) -> None:
+    def __init__(self, name: str, lane: str, of: int = -1, what: str = "pipe") -> None:
+        self._what = what
         self._name = name
         self._lane = lane
         self._of = of
         self._length = 0
         self._ended = False
 
-    def __call__(self, piece: Any) -> None:
+    def __call__(self, piece: Any, taped: int | None = None, **facts: Any) -> None:
         if not piece:
             if self._ended:
                 return
             self._ended = True
-        data = {"of": self._of} if self._of >= 0 else {}
+        data = {"of": self._of, **facts} if self._of >= 0 else facts
+        partner = {} if taped is None else {"taped": taped}
         try:
             content = bytes(piece)
             self._length += len(content)
             if self._length <= LIMIT:
-                emit("pipe", self._name, self._lane, content=content, data=data)
+                emit(self._what, self._name, self._lane, content=content, data=data, **partner)
             else:
-                facts = {"length": len(content), "digest": digest(content)}
-                emit("pipe", self._name, self._lane, data={**data, "cut": True}, **facts)
+                known = {"length": len(content), "digest": digest(content), **partner}
+                emit(self._what, self._name, self._lane, data={**data, "cut": True}, **known)
         except Exception:  # noqa: S110  # the agent has its bytes, whatever we could not tell of them
             pass
 

@@ -6,6 +6,7 @@ A listener is of the run when its process carries the run's marker in its enviro
 
 from __future__ import annotations
 
+import os
 from os import environ, listdir, readlink
 
 TYPE_CHECKING = False
@@ -22,15 +23,25 @@ def is_of_the_run(port: int) -> bool:
 
     Where it can't be seen (no /proc) the answer is yes. A yes about a process is remembered.
     """
-    if port in _known:
-        return True
-    sockets = _listeners(port)
-    if not sockets:
-        return True
-    if any(sockets & _sockets_of(pid) for pid in _run()):
+    return port in _known or not _listeners(port) or is_served_by_the_run(port)
+
+
+def is_served_by_the_run(port: int) -> bool:
+    """Whether a process of the run waits at a port. Where it can't be seen the answer is no."""
+    if port not in _known and _is_held_by_the_run(_listeners(port)):
         _known.add(port)
-        return True
-    return False
+    return port in _known
+
+
+def is_path_served_by_the_run(path: str) -> bool:
+    """The same of the path of a UNIX socket."""
+    rows = [row.split(None, 7) for row in _read("/proc/net/unix").splitlines()[1:]]
+    name = os.fsencode(path)
+    return _is_held_by_the_run({b"socket:[" + row[6] + b"]" for row in rows if len(row) == 8 and row[7] == name})
+
+
+def _is_held_by_the_run(sockets: set[bytes]) -> bool:
+    return bool(sockets) and any(sockets & _sockets_of(pid) for pid in _run())
 
 
 def _listeners(port: int) -> set[bytes]:
