@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-_PARTS = ("files", "listings", "pids", "subprocesses", "stdin", "overlay", "sockets", "lookups")
+_PARTS = ("files", "listings", "states", "pids", "subprocesses", "stdin", "changes", "sockets", "lookups")
 # These keep the real calls for themselves, and so have to come before any is replaced.
 _FIRST = ("values", "tapedvalues", "pipes", *_PARTS)
 

@@ -14,7 +14,7 @@ import sys
 
 from . import pipes, settings, values
 from .likeness import stand_for
-from .values import SERVES, agents_path, emit, error_name, error_of, name_of, read_file
+from .values import SERVES, agents_path, emit, error_name, error_of, name_of, read_file, tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ def _opening_descriptor(original: Callable[..., int]) -> Callable[..., int]:
 
 def _told_change(path: Any, dir_fd: Any, change: Callable[[], Any]) -> Any:
     """Open a file to write in it, and tell how that went."""
-    from . import overlay
+    from . import changes
 
-    return overlay.telling_open(path, dir_fd, change)
+    return changes.telling_open(path, dir_fd, change)
 
 
 def _read(
@@ -135,7 +135,8 @@ def _read(
     try:
         opened = really()
     except OSError as error:
-        _tell(name, error=error_name(error), **told)
+        code = error_name(error)
+        tell("file", name, told, lambda: {"error": code})
         raise
     try:
         fd = fileno(opened)
@@ -146,13 +147,6 @@ def _read(
     except Exception:  # noqa: S110  # the agent has its file, whatever we could not tell of it
         pass
     return opened
-
-
-def _tell(name: str, **fields: Any) -> None:
-    try:
-        emit("file", name, **fields)
-    except Exception:  # noqa: S110  # as above
-        pass
 
 
 def _dated(fd: int, taped: dict[str, Any]) -> int:

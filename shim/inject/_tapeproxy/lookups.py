@@ -7,7 +7,7 @@ import json
 from . import egress, hooks, settings, sockets, tapedvalues
 from .addresses import packed, text_of
 from .likeness import resemble
-from .values import LIMIT, SERVES, emit
+from .values import LIMIT, SERVES, tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,19 +85,13 @@ def _told(call: str, name: str, told: dict[str, Any], really: Callable[[], Any])
     except refusals.RefusedError:  # the guard has said so
         raise
     except OSError as error:
-        _tell(name, {"error": _error_name(error), "data": {**data, "text": str(error.strerror or error)}, **told})
+        facts = {"error": _error_name(error), "data": {**data, "text": str(error.strerror or error)}}
+        tell("lookup", name, told, lambda: facts)
         raise
     content = json.dumps([[*entry] for entry in found] if call == "getaddrinfo" else found).encode()
     if len(content) <= LIMIT:
-        _tell(name, {"content": content, "data": data, **told})
+        tell("lookup", name, told, lambda: {"content": content, "data": data})
     return found
-
-
-def _tell(name: str, fields: dict[str, Any]) -> None:
-    try:
-        emit("lookup", name, **fields)
-    except Exception:  # noqa: S110  # the agent has its answer, whatever we could not tell of it
-        pass
 
 
 def _error_name(error: OSError) -> str:

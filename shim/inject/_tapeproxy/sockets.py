@@ -16,7 +16,7 @@ from . import egress, hooks, values, watchedsockets
 from .addresses import is_loopback, text_of
 from .lanes import LANE, current
 from .likeness import resemble
-from .values import SERVES, emit, error_name, in_tmpdir, name_of
+from .values import SERVES, error_name, in_tmpdir, name_of, tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,7 +196,4 @@ def tell_failure(name: str, lane: str, error: OSError, told: dict[str, Any]) -> 
     """Tell of a connection that came to nothing."""
     timed_out = error.errno is None
     code = "ETIMEDOUT" if timed_out else error_name(error)
-    try:
-        emit("socket", name, lane, error=code, data={"timeout": True} if timed_out else {}, **told)
-    except Exception:  # noqa: S110  # the agent has its error, whatever we could not tell of it
-        pass
+    tell("socket", name, told, lambda: {"error": code, "data": {"timeout": True} if timed_out else {}}, lane)

@@ -15,6 +15,7 @@ from .lanes import LANE, current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 MODE = os.environ.get("TAPEPROXY_IO", "")
@@ -191,6 +192,24 @@ def emit(what: str, name: str, lane: str = "", **fields: Any) -> int:
             fields["content"] = _json_of(content)
     channel.emit("value", lane=lane, n=n, what=what, name=_text(name), where=_text(calling_line()[0]), **fields)
     return n
+
+
+def telling(what: str, name: str, told: dict[str, Any], read: Callable[[], Any]) -> Any:
+    """Call something; if it fails, tell that."""
+    try:
+        return read()
+    except OSError as error:
+        code = error_name(error)
+        tell(what, name, told, lambda: {"error": code})
+        raise
+
+
+def tell(what: str, name: str, told: dict[str, Any], fields: Callable[[], dict[str, Any]], lane: str = "") -> None:
+    """Tell of a value: the agent has what it asked for, whatever we could not tell of it. Never raises."""
+    try:
+        emit(what, name, lane, **fields(), **told)
+    except Exception:  # noqa: S110  # as above
+        pass
 
 
 def error_name(error: OSError) -> str:
