@@ -80,7 +80,8 @@ TALKS = (
     PRELUDE
     + """
 with socket.create_connection(A) as sock:
-    out.append(sock.recv(100).decode()); sock.sendall(b"count\\n"); out.append(sock.recv(100).decode())
+    out.append(sock.recv(100).decode()); out.append(select.select([sock], [], [], 0)[0])
+    sock.sendall(b"count\\n"); out.append(sock.recv(100).decode())
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     out.append([sock.getpeername()[1] == PORT, len(sock.getsockname()), sock.getsockopt(6, socket.TCP_NODELAY) != 0])
     with sock.makefile("rw") as file:
@@ -115,9 +116,10 @@ def reads():
 thread = threading.Thread(target=reads); thread.start()
 sock.sendall(b"count\\n"); sock.sendall(b"bye\\n"); thread.join(); sock.close()
 refused = lambda: socket.create_connection(("127.0.0.1", int(sys.argv[2])))
-for call in (refused, refused, lambda: socket.gethostbyname("no.invalid")):
+later = lambda: asyncio.run(asyncio.open_connection("127.0.0.1", int(sys.argv[2])))
+for call in (refused, refused, later, lambda: socket.gethostbyname("no.invalid")):
     try: call()
-    except OSError as error: out.append([type(error).__name__, error.errno])
+    except OSError as error: out.append([type(error).__name__, error.errno, str(error)])
 print(json.dumps(out))
 """
 )
@@ -330,6 +332,11 @@ WITHIN = (
 with socket.create_server(("127.0.0.1", 0)) as listener:
     with socket.create_connection(listener.getsockname()) as sock:
         conn, _ = listener.accept(); conn.send(b"own"); conn.close(); out.append(sock.recv(9).decode())
+os.chdir(sys.argv[2])
+with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as sock:
+    listener.bind("own"); listener.listen(); sock.connect("own"); conn, _ = listener.accept()
+    conn.send(b"path"); conn.close(); out.append(sock.recv(9).decode())
+os.remove("own")
 datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); datagrams.bind(("127.0.0.1", 0))
 datagrams.connect(datagrams.getsockname()); datagrams.send(b"x"); out.append(datagrams.recv(9).decode())
 out.append([type(socket.socket()).__name__, type(sock).__name__, isinstance(sock, socket.socket)])
@@ -338,13 +345,18 @@ print(json.dumps(out))
 )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="who owns a port is looked up in /proc")
 @pytest.mark.parametrize("mode", ["record", "tape", "verify"])
 def test_the_run_itself_and_datagrams_are_left_alone(mode: str, tmp_path: Path, sidecar: Path) -> None:
-    bare = run(WITHIN, "0", mode="bare", python=sys.executable, sidecar=sidecar)
-    first = run(WITHIN, "0", python=sys.executable, sidecar=sidecar, extra=io("record", tmp_path))
-    done = first if mode == "record" else replayed(WITHIN, first, tmp_path, sidecar, sys.executable, "0", mode=mode)
-    assert done.json == bare.json == ["own", "x", ["socket", "socket", True]]
-    assert done.of("value") == []
+    bare = run(WITHIN, "0", str(tmp_path), mode="bare", python=sys.executable, sidecar=sidecar)
+    first = run(WITHIN, "0", str(tmp_path), python=sys.executable, sidecar=sidecar, extra=io("record", tmp_path))
+    done = (
+        first
+        if mode == "record"
+        else replayed(WITHIN, first, tmp_path, sidecar, sys.executable, "0", str(tmp_path), mode=mode)
+    )
+    assert done.json == bare.json == ["own", "path", "x", ["socket", "socket", True]]
+    assert {line["what"] for line in done.of("value")} <= {"change"}
 
 
 def test_what_is_too_long_is_not_served(tmp_path: Path, sidecar: Path) -> None:

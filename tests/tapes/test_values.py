@@ -48,6 +48,9 @@ ONE, TWO = (Redactor(bytes([key]) * 32).secret(b"secret value of the file") for 
             value("exit", data={"of": 2, "returncode": 1}),
             ["returncode"],
         ),
+        (value("socket", data={"peer": 1}), value("socket", data={"peer": 2}), []),
+        (value("socket", error="ECONNREFUSED"), value("socket"), ["outcome"]),
+        (value("lookup", content=b'["192.0.2.1"]'), value("lookup", content=b'["192.0.2.2"]'), ["line 1"]),
         (value("pid", data={"pid": 1}), value("pid", data={"pid": 2}), []),
     ],
 )

@@ -63,7 +63,7 @@ class Talk:
         """There is no connection."""
         if not self._begun:
             self._begun = self._mute = True
-            sockets.tell_failure(self._name, self._lane, error, self._told)
+            sockets.tell_failure(self._name, self._lane, error, self._told, self._address is not None)
 
     def connects_again(self, really: Callable[[], Any]) -> None:
         """Somebody asks, by `connect`, whether the connection is there yet."""

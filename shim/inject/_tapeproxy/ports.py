@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # typing itself would take longer to load than all of this
 _LISTENING = {"tcp": b"0A", "tcp6": b"0A", "udp": b"07", "udp6": b"07"}
 """The tables of /proc/net and the state that means somebody waits there (proc(5))."""
 _known: set[int] = set()
+_strangers: dict[int, set[bytes]] = {}  # what waited at a port when it was seen to be no one's of the run
 
 
 def is_of_the_run(port: int) -> bool:
@@ -28,20 +29,28 @@ def is_of_the_run(port: int) -> bool:
 
 def is_served_by_the_run(port: int) -> bool:
     """Whether a process of the run waits at a port. Where it can't be seen the answer is no."""
-    if port not in _known and _is_held_by_the_run(_listeners(port)):
+    if port in _known:
+        return True
+    sockets = _listeners(port)
+    if not sockets or _strangers.get(port) == sockets:
+        return False
+    if _is_held_by_the_run(sockets):
         _known.add(port)
-    return port in _known
+        return True
+    _strangers[port] = sockets
+    return False
 
 
 def is_path_served_by_the_run(path: str) -> bool:
     """The same of the path of a UNIX socket."""
     rows = [row.split(None, 7) for row in _read("/proc/net/unix").splitlines()[1:]]
     name = os.fsencode(path)
-    return _is_held_by_the_run({b"socket:[" + row[6] + b"]" for row in rows if len(row) == 8 and row[7] == name})
+    sockets = {b"socket:[" + row[6] + b"]" for row in rows if len(row) == 8 and row[7] == name}
+    return bool(sockets) and _is_held_by_the_run(sockets)
 
 
 def _is_held_by_the_run(sockets: set[bytes]) -> bool:
-    return bool(sockets) and any(sockets & _sockets_of(pid) for pid in _run())
+    return any(sockets & _sockets_of(pid) for pid in _run())
 
 
 def _listeners(port: int) -> set[bytes]:

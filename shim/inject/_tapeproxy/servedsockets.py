@@ -58,7 +58,11 @@ def _load() -> None:
 def serves(sock: Any, taped: dict[str, Any]) -> bool:
     """Put a taped connection behind a socket; False where the tape has not all that came. Raises the taped error."""
     if taped.get("error"):
-        raise _error_of(taped)
+        error = _error_of(taped)
+        if (taped.get("data") or {}).get("pending") and sock.gettimeout() == 0:
+            watchedsockets.watch(sock, Served(sock, taped, deque(), deque(), error))
+            raise BlockingIOError(errno.EINPROGRESS, os.strerror(errno.EINPROGRESS))
+        raise error
     passed = _passed.get((taped["lane"], taped["n"]), [])
     pieces = deque((_Piece(value) for value in passed if value["what"] == "received"))
     if not all(piece.is_whole for piece in pieces):
@@ -93,7 +97,15 @@ class _Piece:
 class Served:
     """One connection from the tape."""
 
-    def __init__(self, sock: Any, taped: dict[str, Any], pieces: deque[_Piece], errors: deque[dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        sock: Any,
+        taped: dict[str, Any],
+        pieces: deque[_Piece],
+        errors: deque[dict[str, Any]],
+        failure: OSError | None = None,
+    ) -> None:
+        self._failure = failure  # there is no connection, which is still to be seen
         self._taped = taped
         self._pieces = pieces
         self._errors = errors
@@ -103,11 +115,13 @@ class Served:
         self._untaken = 0  # bytes that the agent has not received yet
         self._sent = self._skipped = 0
         self._tell = pipes.Stream(taped["name"], taped["lane"], taped["n"], "sent")
-        self._error: OSError | None = None
+        self._error = failure
         self._users = {get_ident()}
         self._options: dict[tuple[int, int], Any] = {}
         self._is_guarded = False
         self._feed()
+        if failure is not None:
+            self._shut()  # it can be written to and read from, as one that has failed
 
     def awaits(self, sock: Any) -> None:
         """Somebody is about to receive. Raises what is next on the tape, or what says that there is no more."""
@@ -143,6 +157,8 @@ class Served:
         if bytes(data[:2]) == b"\x16\x03" and bytes(data[5:6]) == b"\x01":
             self.begins_tls()
         self._users.add(get_ident())
+        if self._failure is not None:
+            raise self._failure
         if self._errors and self._sent + self._skipped >= self._errors[0]["data"].get("after", 0):
             raise _error_of(self._errors.popleft())
         if data:
@@ -155,6 +171,8 @@ class Served:
 
     def ends(self) -> None:
         """Nothing more is sent."""
+        if self._failure is not None:
+            return
         self._tell(b"", taped=self._taped["n"])
         if self._pieces and self._is_gated():
             self._skip()
@@ -173,12 +191,14 @@ class Served:
     def connects_again(self, really: Callable[[], Any]) -> None:
         """Somebody asks by `connect` whether there is a connection."""
         del really
-        raise OSError(errno.EISCONN, os.strerror(errno.EISCONN))
+        raise self._failure or OSError(errno.EISCONN, os.strerror(errno.EISCONN))
 
     def option(self, level: int, option: int, size: Any, really: Callable[..., Any]) -> Any:
         """An option: those of TCP are what was set, as there is no TCP behind it."""
-        from _socket import SOL_SOCKET
+        from _socket import SO_ERROR, SOL_SOCKET
 
+        if self._failure is not None and (level, option) == (SOL_SOCKET, SO_ERROR):
+            return self._failure.errno
         if level == SOL_SOCKET:
             return really(level, option, *size)
         return self._options.get((level, option), bytes(size[0]) if size else 0)

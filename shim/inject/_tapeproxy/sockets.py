@@ -192,8 +192,9 @@ def tell_bypass(sock: Any, address: Any) -> None:
         egress.watch.judge(egress.watch.reach, "connect", int(sock.family), address)
 
 
-def tell_failure(name: str, lane: str, error: OSError, told: dict[str, Any]) -> None:
-    """Tell of a connection that came to nothing."""
+def tell_failure(name: str, lane: str, error: OSError, told: dict[str, Any], pending: bool) -> None:
+    """Tell of a connection that came to nothing. `pending`: that was to be seen later than at `connect`."""
     timed_out = error.errno is None
     code = "ETIMEDOUT" if timed_out else error_name(error)
-    tell("socket", name, told, lambda: {"error": code, "data": {"timeout": True} if timed_out else {}}, lane)
+    data = {word: True for word, holds in (("timeout", timed_out), ("pending", pending)) if holds}
+    tell("socket", name, told, lambda: {"error": code, "data": data}, lane)
