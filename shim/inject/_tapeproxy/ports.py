@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 from os import environ, listdir, readlink
 
+from . import clock
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing itself would take longer to load than all of this
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _LISTENING = {"tcp": b"0A", "tcp6": b"0A", "udp": b"07", "udp6": b"07"}
 """The tables of /proc/net and the state that means somebody waits there (proc(5))."""
 _known: set[int] = set()
-_strangers: dict[int, set[bytes]] = {}  # what waited at a port when it was seen to be no one's of the run
+_strangers: dict[int, int] = {}  # when a port was seen to be a stranger's
+_LOOK_AGAIN = 10**9  # ns that this holds: the tables are long on a busy machine
 
 
 def is_of_the_run(port: int) -> bool:
@@ -24,20 +27,31 @@ def is_of_the_run(port: int) -> bool:
 
     Where it can't be seen (no /proc) the answer is yes. A yes about a process is remembered.
     """
-    return port in _known or not _listeners(port) or is_served_by_the_run(port)
-
-
-def is_served_by_the_run(port: int) -> bool:
-    """Whether a process of the run waits at a port. Where it can't be seen the answer is no."""
     if port in _known:
         return True
     sockets = _listeners(port)
-    if not sockets or _strangers.get(port) == sockets:
+    if not sockets:
+        return True
+    if _is_held_by_the_run(sockets):
+        _known.add(port)
+        return True
+    return False
+
+
+def is_served_by_the_run(port: int) -> bool:
+    """Whether a process of the run waits at a TCP port. Where it can't be seen the answer is no."""
+    if port in _known:
+        return True
+    now = clock.REAL.perf_counter_ns()
+    if now - _strangers.get(port, -_LOOK_AGAIN) < _LOOK_AGAIN:
+        return False
+    sockets = _listeners(port, ("tcp", "tcp6"))
+    if not sockets:
         return False
     if _is_held_by_the_run(sockets):
         _known.add(port)
         return True
-    _strangers[port] = sockets
+    _strangers[port] = now
     return False
 
 
@@ -53,10 +67,11 @@ def _is_held_by_the_run(sockets: set[bytes]) -> bool:
     return any(sockets & _sockets_of(pid) for pid in _run())
 
 
-def _listeners(port: int) -> set[bytes]:
+def _listeners(port: int, tables: Iterable[str] = _LISTENING) -> set[bytes]:
     suffix = b":%04X" % port
     found = set()
-    for table, state in _LISTENING.items():
+    for table in tables:
+        state = _LISTENING[table]
         for row in _read("/proc/net/" + table).splitlines()[1:]:
             fields = row.split(None, 10)
             if len(fields) > 9 and fields[3] == state and fields[1].endswith(suffix):

@@ -186,7 +186,7 @@ class Served:
 
     def begins_tls(self) -> None:
         """What the agent wants to do now can't be served. Raises RefusedError."""
-        sockets.refuse(None, self._taped["name"], sockets._TLS)
+        sockets.refuse(self._taped["name"], sockets._TLS)
 
     def connects_again(self, really: Callable[[], Any]) -> None:
         """Somebody asks by `connect` whether there is a connection."""

@@ -12,7 +12,7 @@ import os
 import sys
 from _thread import get_ident
 
-from . import egress, hooks, values, watchedsockets
+from . import egress, hooks, servedsockets, values, watchedsockets
 from .addresses import is_loopback, text_of
 from .lanes import LANE, current
 from .likeness import resemble
@@ -69,16 +69,17 @@ def _connect(sock: Any, address: Any, really: Callable[[], Any]) -> None:
     if name is None:
         really()
         return
-    told: dict[str, Any] = {}
-    if SERVES:
-        from . import servedsockets
-
-        taped = servedsockets.take(name, (LANE.get(None) or current()).id)
-        if taped is not None and (taped["tls"] or _is_tls(sock)):
-            refuse(sock, address, _TLS)
-        if taped is not None and servedsockets.serves(sock, taped):
+    taped = servedsockets.take(name, (LANE.get(None) or current()).id) if SERVES else None
+    # Who was reached while recording was nobody of the run; who was not yet there may have been.
+    if (taped is None or taped.get("error")) and _is_of_the_run(address):
+        really()
+        return
+    if taped is not None:
+        if taped["tls"] or _is_tls(sock):
+            refuse(address, _TLS)
+        if servedsockets.serves(sock, taped):
             return
-        told = {"taped": None if taped is None else taped["n"]}
+    told = {"taped": None if taped is None else taped["n"]} if SERVES else {}
     _tape(sock, address, name, told, really)
 
 
@@ -130,11 +131,6 @@ def _name(sock: Any, address: Any) -> str | None:
 def _name_of_port(host: str, port: int) -> str | None:
     if egress.watch is not None and egress.watch.is_live(host, port):
         return None
-    if is_loopback(host):
-        from . import ports
-
-        if ports.is_served_by_the_run(port):
-            return None
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -142,12 +138,16 @@ def _name_of_path(address: Any) -> str | None:
     path = values.absolute(address)
     if path is None or "\0" in path or in_tmpdir(path):
         return None
+    return "unix:" + name_of(path)
+
+
+def _is_of_the_run(address: Any) -> bool:
     from . import ports
 
-    given = os.fsdecode(address)
-    if ports.is_path_served_by_the_run(path) or ports.is_path_served_by_the_run(given):
-        return None
-    return "unix:" + name_of(path)
+    if isinstance(address, tuple):
+        return is_loopback(text_of(address[0])) and ports.is_served_by_the_run(int(address[1]))
+    path = os.fsdecode(address)
+    return any(map(ports.is_path_served_by_the_run, (path, values.absolute(path) or path)))
 
 
 def _is_plumbing() -> bool:
@@ -175,9 +175,8 @@ def _patch_tls(module: Any) -> None:
     module.SSLSocket._create = classmethod(resemble(creating, create))
 
 
-def refuse(sock: Any, address: Any, why: str) -> None:
+def refuse(address: Any, why: str) -> None:
     """End a connection that can't be served, as a violation. Raises RefusedError."""
-    del sock
     from . import channel, refusals
     from .callers import calling_line
 
