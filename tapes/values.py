@@ -94,27 +94,31 @@ def programs(values: Iterable[tuple[int, Value]], requests: Iterable[tuple[int, 
     """The programs that a tape's values tell of, in order. Values and requests come with their record numbers.
 
     `live` are those that asked something over the wire in their own lane, those that ran while a server of the run was
-    asked (it may have been them), and those whose output is not whole on the tape.
+    asked, or connected to (it may have been them), and those whose output is not whole on the tape.
     """
     found: dict[tuple[str, int], Program] = {}
     spans: dict[tuple[str, int], tuple[int, float]] = {}
+    within: list[int] = []
     for index, value in values:
         of = value.data.get("of")
         key = (value.lane, of if isinstance(of, int) else value.n)
         if value.what == "process":
             found[value.lane, value.n] = Program(value)
             spans[value.lane, value.n] = (index, float("inf"))
+        elif value.what == "socket" and value.data.get("within"):
+            within.append(index)
         elif value.what == "pipe" and key in found:
             found[key].pieces.setdefault(value.name, []).append(value)
         elif value.what == "exit" and key in found:
             found[key].exit = value
             spans[key] = (spans[key][0], index)
     asked = list(requests)
+    reached = [at for at, request in asked if request.inside] + within
     for key, program in found.items():
         lane = program.process.data.get("lane")
         own = isinstance(lane, str) and any(_is_within(request.lane, lane) for _, request in asked)
         begun, ended = spans[key]
-        serves = any(request.inside and begun < at < ended for at, request in asked)
+        serves = any(begun < at < ended for at in reached)
         program.live = own or serves or program.output("stdout") is None or program.output("stderr") is None
     return list(found.values())
 

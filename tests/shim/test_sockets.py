@@ -356,7 +356,25 @@ def test_the_run_itself_and_datagrams_are_left_alone(mode: str, tmp_path: Path, 
         else replayed(WITHIN, first, tmp_path, sidecar, sys.executable, "0", str(tmp_path), mode=mode)
     )
     assert done.json == bare.json == ["own", "path", "x", ["socket", "socket", True]]
-    assert {line["what"] for line in done.of("value")} <= {"change"}
+    told = [line for line in done.of("value") if line["what"] != "change"]
+    assert [line["data"] for line in told] == ([{"within": True}] * 2 if mode == "record" else [])
+
+
+STARTS = """
+import socket, subprocess, sys
+server = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); " \\
+    "c, _ = s.accept(); c.send(b'mine'); c.close()"
+with subprocess.Popen([sys.executable, "-c", server], stdout=-1) as child:
+    with socket.create_connection(("127.0.0.1", int(child.stdout.readline()))) as sock: print(sock.recv(9))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who owns a port is looked up in /proc")
+def test_a_program_that_is_connected_to_is_run_in_the_replay(tmp_path: Path, sidecar: Path) -> None:
+    first = run(STARTS, python=sys.executable, sidecar=sidecar, extra=io("record", tmp_path))
+    assert first.stdout == "b'mine'\n", first.stderr
+    again = replayed(STARTS, first, tmp_path, sidecar, sys.executable)
+    assert again.stdout == first.stdout, again.stderr
 
 
 def test_what_is_too_long_is_not_served(tmp_path: Path, sidecar: Path) -> None:

@@ -122,6 +122,13 @@ def test_a_program_is_run_where_it_asked_or_may_have_been_asked(asked: tuple[int
     assert program.exit is not None
 
 
+def test_a_program_is_run_where_it_may_have_been_connected_to() -> None:
+    own, other = value("socket", "127.0.0.1:1", 5, data={"within": True}), value("socket", "192.0.2.1:1", 6)
+    for between, live in ((own, True), (other, False)):
+        values = [(1, started(0, "m/p0")), (4, between), (8, value("exit", "p", 2, data={"of": 0, "returncode": 0}))]
+        assert [program.live for program in programs(values, [])] == [live]
+
+
 def test_a_program_whose_output_is_not_on_the_tape_is_run() -> None:
     (program,) = programs([(1, started(0, "m/p0")), (2, pipe(1, None))], [])
     assert program.live

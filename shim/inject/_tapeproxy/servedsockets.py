@@ -48,7 +48,7 @@ def _load() -> None:
     global _taped
     taped: dict[tuple[str, str], deque[dict[str, Any]]] = {}
     for value in tapedvalues.load():
-        if value["what"] == "socket":
+        if value["what"] == "socket" and not (value.get("data") or {}).get("within"):
             taped.setdefault((value["lane"], value["name"]), deque()).append(value)
         elif value["what"] in ("received", "sent"):
             _passed.setdefault((value["lane"], value["data"].get("of", -1)), []).append(value)

@@ -12,7 +12,7 @@ import os
 import sys
 from _thread import get_ident
 
-from . import egress, hooks, servedsockets, values, watchedsockets
+from . import egress, hooks, servedsockets, settings, values, watchedsockets
 from .addresses import is_loopback, text_of
 from .lanes import LANE, current
 from .likeness import resemble
@@ -72,6 +72,8 @@ def _connect(sock: Any, address: Any, really: Callable[[], Any]) -> None:
     taped = servedsockets.take(name, (LANE.get(None) or current()).id) if SERVES else None
     # Who was reached while recording was nobody of the run; who was not yet there may have been.
     if (taped is None or taped.get("error")) and _is_of_the_run(address):
+        if settings.RECORD:  # so that the program that waits there is run in a replay, and not served
+            tell("socket", name, {}, lambda: {"data": {"within": True}})
         really()
         return
     if taped is not None:
