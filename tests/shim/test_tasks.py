@@ -77,6 +77,36 @@ def test_lanes_of_what_later_pythons_have(python: Path, sidecar: Path) -> None:
 
 
 @everywhere
+def test_as_completed_makes_its_tasks_in_the_order_given(python: Path, sidecar: Path) -> None:
+    """asyncio puts the coroutines into a set first, which goes by their addresses."""
+    code = (
+        HEAD
+        + """
+import inspect
+order = []
+async def one(number):
+    order.append((number, me()))
+    return number
+async def main():
+    for passes in range(5):
+        keep = [one(0) for _ in range(passes * 7)]
+        for coroutine in keep: coroutine.close()
+        heard = [await first for first in asyncio.as_completed([one(number) for number in range(20)], timeout=9)]
+        assert sorted(heard) == list(range(20))
+    try:
+        for _ in asyncio.as_completed(asyncio.sleep(0)): pass
+    except TypeError as error: assert "list" in str(error) or "iterable" in str(error), error
+asyncio.run(main())
+assert inspect.isgeneratorfunction(asyncio.as_completed) == (sys.version_info < (3, 13))
+print(json.dumps(order))
+"""
+    )
+    ran = run(code, python=python, sidecar=sidecar)
+    assert json.loads(ran.stdout) == [[n % 20, f"m/a0/a{n}"] for n in range(100)]
+    assert not ran.of("note")
+
+
+@everywhere
 def test_an_explicit_context_gets_the_tasks_lane(python: Path, sidecar: Path) -> None:
     code = (
         HEAD

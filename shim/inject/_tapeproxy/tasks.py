@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+_GENERATOR = 0x20  # inspect.CO_GENERATOR
+
 
 def install() -> None:
     """Wait for the event loops."""
     hooks.on_import("asyncio.base_events", lambda module: _patch_loop(module.BaseEventLoop))
     hooks.on_import("uvloop", lambda module: _patch_loop(module.Loop))
+    hooks.on_import("asyncio.tasks", _patch_as_completed)
     hooks.on_import("trio._core._run", _patch_trio)
     hooks.on_import("anyio._core._sockets", lambda module: _set_apart(module, "connect_tcp"))
     hooks.on_import("aiohttp.connector", lambda module: _set_apart(module.BaseConnector, "connect"))
@@ -88,6 +91,26 @@ def _set_apart(owner: Any, name: str) -> None:
             LANE.reset(token)
 
     setattr(owner, name, resemble(apart, original))
+
+
+def _patch_as_completed(module: Any) -> None:
+    """Make its tasks in the order of its argument; asyncio goes by the addresses of the coroutines, in a set."""
+    original = module.as_completed
+
+    def in_order(fs: Any, options: dict[str, Any]) -> Any:
+        if module.coroutines.iscoroutine(fs) or module.futures.isfuture(fs):
+            return fs  # for its error
+        loop = options.get("loop") or module.events.get_event_loop()
+        return [module.ensure_future(one, loop=loop) for one in dict.fromkeys(fs)]
+
+    def generate(fs: Any, **options: Any) -> Any:
+        yield from original(in_order(fs, options), **options)
+
+    def as_completed(fs: Any, **options: Any) -> Any:
+        return original(in_order(fs, options), **options)
+
+    lazy = original.__code__.co_flags & _GENERATOR  # before 3.13: nothing is started before the first next()
+    module.as_completed = resemble(generate if lazy else as_completed, original)
 
 
 def _patch_trio(module: Any) -> None:
