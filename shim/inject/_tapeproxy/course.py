@@ -120,11 +120,12 @@ class Course:
         """Go another round, that the tape does not have."""
         self.extra += 1
         self.slack += rest
-        least = least - TICK + 1
-        if self.extra > _ROUNDS or self.slack > _SLACK:
-            least += rest
         if self.start < bounds[0]:  # the tape did not sleep here: a loop's round is one read, most often
             self.start = max(n - 1, bounds[0])
+        # The last read before a request may be the loop's or the request's own: not a ns may pass before it is repeated.
+        least -= TICK if self.start == bounds[1] - 1 else TICK - 1
+        if self.extra > _ROUNDS or self.slack > _SLACK:
+            least += rest
         return self.start, least
 
     def _leave(self, n: int, least: int, bounds: tuple[int, int]) -> tuple[int, int]:
