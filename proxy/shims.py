@@ -1,6 +1,5 @@
 """The shims of a replay: what they are told, and what becomes of what they report."""
 
-import contextlib
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from tapeproxy.proxy.shimming import (
 )
 from tapeproxy.proxy.sidecar import Line, Sidecars
 from tapeproxy.proxy.strangers import Strangers
+from tapeproxy.proxy.tmpdir import Tmpdir
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.redaction import Redactor
@@ -36,6 +36,7 @@ CLOCK_READS = "clock reads of the lane"
 """Where a drift differs that is a lane's reading on past its end on the tape."""
 _PAST_END = "clock-past-end"
 _LOCK_ORDER = "lock-order"
+_SHARED = "another replay of this tape runs at the same time and has the same TMPDIR: names there may differ"
 
 
 class Shims:
@@ -74,8 +75,7 @@ class Shims:
         self._sidecars = Sidecars(self._folder)
         # A secret that is absent has a placeholder, and another key is what a replay is for.
         self._digests = {env.name: env.digest for env in tape.envs if env.name not in tape.head.secrets}
-        self._tmpdir = Path(make_tmpdir(tape.head.tmpdir))
-        self._found = set(self._tmpdir.iterdir())
+        self._tmpdir = Tmpdir(Path(make_tmpdir(tape.head.tmpdir)))
 
     def variables(self, parent: Mapping[str, str], proxy: str) -> dict[str, str]:
         """The variables for the agent's processes."""
@@ -90,7 +90,7 @@ class Shims:
             mode="replay",
             seed=head.seed or new_seed(),
             hash_seed=head.hash_seed or hash_seed_for(parent),
-            tmpdir=str(self._tmpdir),
+            tmpdir=str(self._tmpdir.path),
             origin_ns=epoch + (head.origin or 0),
             sidecar=self._folder,
             proxy=proxy,
@@ -141,11 +141,7 @@ class Shims:
             else:
                 self._replayer.drift(past.to_drift())
         self._sidecars.close()
-        with contextlib.suppress(OSError):  # the agent may have removed it, or shut us out
-            for path in set(self._tmpdir.iterdir()) - self._found if sweep else ():
-                _remove(path)
-        with contextlib.suppress(OSError):
-            self._tmpdir.rmdir()
+        self._tmpdir.close(sweep=sweep)
 
     def _compare_order(self) -> None:
         """Another order alone is worth a note; where something else differs too, it may well be why."""
@@ -167,6 +163,8 @@ class Shims:
 
     def notes(self) -> list[str]:
         """What is worth knowing of the run, and no drift."""
+        if self._tmpdir.shared and _SHARED not in self._notes:
+            self._notes.append(_SHARED)
         if not self._changed:
             return self._notes
         names = ", ".join(self._changed)
@@ -247,15 +245,6 @@ class _PastEnd:
         tape = f"after the {self.taped} of the tape" if self.taped else "and has no reads on the tape"
         where = f", first at {self.where}" if self.where else ""
         return f"lane {self.lane} read its clock {times} {tape}: those were live values{where}"
-
-
-def _remove(path: Path) -> None:
-    import shutil
-
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _value_check(tape: Tape, redactor: Redactor, replayer: Replayer) -> "ValueCheck":

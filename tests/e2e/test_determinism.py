@@ -98,3 +98,14 @@ def test_without_the_shim_the_clock_is_the_agent_s_own(cli: Cli, home: Path) -> 
     tape, _ = load(cli.cwd / "t.jsonl.gz")
     assert (tape.head.seed, tape.clocks) == (None, [])
     assert cli.run("replay", "t.jsonl.gz").returncode == 0
+
+
+def test_what_a_run_leaves_in_its_tmpdir_does_not_move_the_next_one_s_names(cli: Cli, tmp_path: Path) -> None:
+    code = "import os, tempfile; print(os.listdir(tempfile.gettempdir()), tempfile.mkstemp()[1], tempfile.mkdtemp())"
+    kept = {"TMPDIR": str(tmp_path)}
+    recorded = cli.run("record", "-o", "t.jsonl.gz", "--", sys.executable, "-c", code, env=kept).stdout
+    assert recorded.startswith("[] ")
+    for _ in range(2):
+        assert cli.run("replay", "t.jsonl.gz", env=kept).stdout == recorded
+    assert cli.run("verify", "--times", "2", "t.jsonl.gz", env=kept).returncode == 0
+    assert all(Path(name).exists() for name in recorded.split()[1:])
