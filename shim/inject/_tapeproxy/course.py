@@ -122,7 +122,7 @@ class Course:
         self.slack += rest
         if self.start < bounds[0]:  # the tape did not sleep here: a loop's round is one read, most often
             self.start = max(n - 1, bounds[0])
-        # The last read before a request may be the loop's or the request's own: not a ns may pass before it is repeated.
+        # The last read before a request may be the loop's or the request's own: it is given again to the nanosecond.
         least -= TICK if self.start == bounds[1] - 1 else TICK - 1
         if self.extra > _ROUNDS or self.slack > _SLACK:
             least += rest
