@@ -133,9 +133,18 @@ def _at_exit(frame: FrameType) -> int | None:
 def _in_pool(frame: FrameType) -> int | None:
     """A worker of a ThreadPoolExecutor, between two items; from 3.13 on one on its way to a worker is in no queue."""
     names = frame.f_locals
-    if names.get("work_item") is not None or _is_queued():
+    # While it waits the name is not bound. None is the word to end, which it has taken, or is about to once the
+    # executor is shut down or gone.
+    if "work_item" in names or _is_queued():
+        return None
+    executor = names.get("executor_reference", _nobody)()
+    if executor is None or executor._shutdown:
         return None
     return _ENDLESS if names["work_queue"].empty() else None
+
+
+def _nobody() -> None:
+    pass
 
 
 def _is_queued() -> bool:
