@@ -43,9 +43,12 @@ class CompletionOrder:
             siblings = self._taped.setdefault(done.parent, [])
             self._place.setdefault(done.lane, (done.parent, len(siblings)))
             siblings.append(done.lane)
+        ends: dict[str, int] = {}
         for exchange in exchanges:
-            if exchange.request.lane in self._place:
-                self._last[exchange.request.lane] = exchange.number
+            end = exchange.request.t if exchange.end is None else exchange.end.t
+            for task in self._tasks(exchange.request.lane):
+                if end >= ends.get(task, end):
+                    ends[task], self._last[task] = end, exchange.number
 
     def asked(self, lane: str) -> None:
         """A lane of the replay makes a request."""
@@ -57,21 +60,28 @@ class CompletionOrder:
         self._done.add(lane)
 
     def must_wait(self, exchange: Exchange) -> bool:
-        """Whether the answer of this exchange, the last of its lane, has to wait for what came before on the tape."""
-        lane = exchange.request.lane
-        if lane is None or self._last.get(lane) != exchange.number:
-            return False
-        parent, place = self._place[lane]
-        if parent in self._free:
-            return False
-        return self._asked[parent] < self._before[lane] or not self._done.issuperset(self._taped[parent][:place])
+        """Whether the answer of this exchange, the last of its task, has to wait for what came before on the tape."""
+        return any(True for _ in self._waiting(exchange))
 
-    def give_up(self, exchange: Exchange) -> str:
-        """Those before it do not complete: let it and its siblings go as they come. Returns their parent."""
-        assert exchange.request.lane is not None
-        parent, _ = self._place[exchange.request.lane]
-        self._free.add(parent)
-        return parent
+    def give_up(self, exchange: Exchange) -> None:
+        """Those before it do not complete: let it and its siblings go as they come."""
+        self._free.update([self._place[task][0] for task in self._waiting(exchange)])
+
+    def _waiting(self, exchange: Exchange) -> Iterator[str]:
+        """The tasks that this answer is the last of, and that must not complete yet."""
+        for task in self._tasks(exchange.request.lane):
+            parent, place = self._place[task]
+            if self._last.get(task) == exchange.number and parent not in self._free:
+                due = self._taped[parent][:place]
+                if self._asked[parent] < self._before[task] or not self._done.issuperset(due):
+                    yield task
+
+    def _tasks(self, lane: str | None) -> Iterator[str]:
+        """The tasks whose completion is on the tape that this lane is of: itself, and those whose threads it is of."""
+        while lane:
+            if lane in self._place:
+                yield lane
+            lane = lane.rpartition("/")[0]
 
     @property
     def given_up(self) -> list[str]:

@@ -25,7 +25,7 @@ def record(cli: Cli, home: Path, *argv: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("kind", ["as_completed", "first_completed", "gather"])
+@pytest.mark.parametrize("kind", ["as_completed", "first_completed", "gather", "as_completed_in_threads"])
 def test_tasks_complete_in_the_order_of_the_tape(kind: str, cli: Cli, home: Path) -> None:
     recorded = record(cli, home, sys.executable, str(PROGRAM), kind)
     tape, _ = load(cli.cwd / "t.jsonl.gz")

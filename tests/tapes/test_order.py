@@ -50,7 +50,7 @@ def test_an_answer_waits_for_what_its_parent_asked_before() -> None:
 def test_who_waits_in_vain_gives_up_for_all_siblings() -> None:
     a, b, c = made("m/a0", "m/a1", "m/a2")
     order = CompletionOrder(completed(("m/a1", 3), ("m/a2", 3), ("m/a0", 3)), [a, b, c])
-    assert order.give_up(a) == "m"
+    order.give_up(a)
     assert order.given_up == ["m"]
     assert not any(order.must_wait(one) for one in (a, b, c))
 
@@ -79,3 +79,11 @@ def test_another_order(taped: str, now: str, told: tuple[str, str] | None) -> No
         order.done(lane, "m")
     expected = [] if told is None else [Disorder("m", tuple(told[0]), tuple(told[1]))]
     assert list(order.disorders()) == expected
+
+
+def test_what_a_task_asks_in_a_thread_is_its_own() -> None:
+    a, b, threads = made("m/a0/c0", "m/a1", "m/a0/w1/c0")
+    order = CompletionOrder(completed(("m/a1", 3), ("m/a0", 3)), [a, b, threads])
+    assert [order.must_wait(one) for one in (a, b, threads)] == [False, False, True]
+    order.done("m/a1", "m")
+    assert not order.must_wait(threads)

@@ -1,4 +1,7 @@
-"""Tells in which order asyncio's tasks complete, those that have asked for something. Knows tasks, not the tape."""
+"""Tells in which order asyncio's tasks complete, of those that have asked for something, or may have in a thread.
+
+Knows tasks, not the tape.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,14 @@ if TYPE_CHECKING:
 
 
 def watch(lane: Lane) -> None:
-    """The lane makes its first request: tell when its task is done. Costs what asks for nothing nothing."""
+    """The lane makes its first request, or has something done in a thread: tell when its task is done.
+
+    Costs what does neither nothing.
+    """
     asyncio: Any = sys.modules.get("asyncio")
-    if lane.kind != "a" or asyncio is None or lane.id.startswith("?"):
+    if lane.watched or lane.kind != "a" or asyncio is None or lane.id.startswith("?"):
         return
+    lane.watched = True
     try:
         task = asyncio.current_task()
     except RuntimeError:  # no loop runs in this thread

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextvars
 
-from . import hooks
+from . import completion, hooks
 from .lanes import LANE, current
 from .likeness import stand_for
 
@@ -26,7 +26,9 @@ _SCHEDULERS = (
 
 
 def copy_context(_: object) -> contextvars.Context:
-    lane = (LANE.get(None) or current()).child("c")
+    parent = LANE.get(None) or current()
+    completion.watch(parent)
+    lane = parent.child("c")
     context = _copy_context()
     context.run(LANE.set, lane)
     return context

@@ -59,6 +59,7 @@ class Lane:
         "stamps",  # identifiers: the last of each version
         "time",  # clock: last value in ns, or None
         "told",  # whether the lane line is written
+        "watched",  # completion: whether the end of its task will be told
         "written",  # reads in the last end line; -1: none
     )
 
@@ -86,6 +87,7 @@ class Lane:
         self.stamps: dict[str, Any] | None = None
         self.names = 0
         self.told = False
+        self.watched = False
         self.written = -1
         _live[id] = ref(self)
 

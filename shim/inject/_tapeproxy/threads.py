@@ -9,7 +9,7 @@ from __future__ import annotations
 import _thread
 import sys
 
-from . import hooks
+from . import completion, hooks
 from .lanes import LANE, Lane, current, enter_thread, soft
 from .likeness import resemble, stand_for
 
@@ -106,7 +106,9 @@ def give_lanes(cls: Any) -> None:
 
     def make_with_lane(self: Any, /, *args: Any, **kwargs: Any) -> None:
         make(self, *args, **kwargs)
-        self._tapeproxy_lane = (LANE.get(None) or current()).child("w")
+        parent = LANE.get(None) or current()
+        completion.watch(parent)
+        self._tapeproxy_lane = parent.child("w")
 
     def run_with_lane(self: Any, *args: Any) -> Any:
         token = LANE.set(self._tapeproxy_lane)

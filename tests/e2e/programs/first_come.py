@@ -11,7 +11,10 @@ KIND = sys.argv[1]
 
 async def ask(client: httpx.AsyncClient, text: str) -> str:
     body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-    reply = await client.post(URL, json=body)
+    if KIND.endswith("in_threads"):
+        reply = await asyncio.to_thread(httpx.post, URL, json=body)
+    else:
+        reply = await client.post(URL, json=body)
     return f"{text}:{reply.json()['choices'][0]['message']['content']}"
 
 
@@ -21,7 +24,7 @@ async def main() -> None:
         tasks = [asyncio.create_task(ask(client, name)) for name in "ABCD"]
         if KIND == "gather":
             heard = await asyncio.gather(*tasks)
-        elif KIND == "as_completed":
+        elif KIND.startswith("as_completed"):
             for one in asyncio.as_completed(tasks):
                 heard.append(await one)
         else:
