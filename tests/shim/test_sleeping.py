@@ -68,6 +68,32 @@ def test_arguments_are_judged_as_ever(python: Path, sidecar: Path) -> None:
 
 
 @everywhere
+def test_an_alarm_goes_off_in_time_that_is_skipped(python: Path, sidecar: Path) -> None:
+    code = """if True:
+        import asyncio, signal, time
+        class Late(Exception): pass
+        def late(*_): raise Late
+        signal.signal(signal.SIGALRM, late)
+        signal.alarm(1)
+        slept = 0
+        try:
+            while True: time.sleep(0.35); slept += 1
+        except Late: print("late", slept)
+        signal.setitimer(signal.ITIMER_REAL, 0.4)
+        try: asyncio.run(asyncio.sleep(5))
+        except Late: print("late again")
+        rung = []
+        signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+        signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
+        time.sleep(0.75)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print(len(rung))"""
+    lines, recorded, replayed = both(code, python, sidecar)
+    assert lines == ["late 2", "late again", "2"]
+    assert replayed < recorded / 2
+
+
+@everywhere
 def test_a_sleep_that_a_signal_breaks_off(python: Path, sidecar: Path) -> None:
     code = """if True:
         import signal, time

@@ -8,6 +8,7 @@ are never overtaken.
 
 from __future__ import annotations
 
+import _signal
 import os
 from _thread import allocate_lock, get_ident
 from time import perf_counter_ns as _monotonic
@@ -28,6 +29,9 @@ _LONGEST = 0.02  # seconds between two looks at the others
 _PATIENCE = 64
 _PAUSE = 0.001
 _BREATHER = 300_000  # ns of work that end the row
+
+_AT_ONCE = 1e-6  # seconds; an alarm of 0 never goes off
+_getitimer = getattr(_signal, "getitimer", None)  # not on Windows
 
 _leapt = 0  # ns skipped so far
 _waits = {}  # type: dict[int, tuple[float, Callable[[], bool] | None]]  # thread: end of its wait; was it woken?
@@ -78,14 +82,28 @@ def is_stuck() -> bool:
 
 
 def leap(end: float) -> bool:
-    """Skip what is left until `end`, and say so, unless another wait ends before it."""
+    """Skip what is left until `end`, and say so, unless another wait ends or the alarm goes off before it."""
     global _leapt, _landed
     with _lock:
         if any(other < end for other, _ in list(_waits.values())):
             return False
-        _leapt += max(int(end) - now(), 0)
+        left = max(int(end) - now(), 0)
+        step = _run_alarm(left)
+        _leapt += step
     _landed = _monotonic()
-    return True
+    return step == left
+
+
+def _run_alarm(ns: int) -> int:
+    """Let the process's alarm run by `ns`, as its time is skipped too, or until it goes off: how many ns that was."""
+    if _getitimer is None:
+        return ns
+    due, interval = _getitimer(_signal.ITIMER_REAL)
+    if not due:
+        return ns
+    step = min(ns, int(due * 1e9))
+    _signal.setitimer(_signal.ITIMER_REAL, max(due - step / 1e9, _AT_ONCE), interval)
+    return step
 
 
 def _wait(end: float, nap: Callable[[Any], Any], woken: Callable[[], bool], patient_until: float) -> Any:
