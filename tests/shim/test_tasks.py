@@ -201,3 +201,28 @@ print(*out)
 """
     )
     assert run(code, backend, python=python, sidecar=sidecar).stdout.split() == ["m/a0/a0"]
+
+
+@pytest.mark.parametrize(
+    "sdk", ["openai.AsyncOpenAI", pytest.param("anthropic.AsyncAnthropic", marks=pytest.mark.soak)]
+)
+def test_an_sdk_that_looks_its_machine_up_takes_no_number(sdk: str, sidecar: Path) -> None:
+    """Each request that comes before that is done does it in a thread of its own; how many do is a matter of timing."""
+    module, _ = sdk.split(".")
+    code = (
+        HEAD
+        + f"""
+import {module}, socket
+closed = socket.create_server(("127.0.0.1", 0)); port = closed.getsockname()[1]; closed.close()
+client = {sdk}(api_key="none", base_url=f"http://127.0.0.1:{{port}}", max_retries=0)
+async def main():
+    try: await client.models.list()
+    except {module}.APIConnectionError: pass
+    out.append(await asyncio.to_thread(me))
+asyncio.run(main())
+print(*out)
+"""
+    )
+    ran = run(code, python=with_packages(module), sidecar=sidecar)
+    assert ran.stdout.split() == ["m/a0/c0"], ran.stderr
+    assert not ran.of("note")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+_SDKS = ("anthropic", "cerebras.cloud.sdk", "groq", "openai", "together")
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 
 
@@ -26,6 +27,8 @@ def install() -> None:
     hooks.on_import("uvloop", lambda module: _patch_loop(module.Loop))
     hooks.on_import("asyncio.tasks", _patch_as_completed)
     hooks.on_import("trio._core._run", _patch_trio)
+    for sdk in _SDKS:
+        hooks.on_import(sdk + "._base_client", _patch_platform)
     hooks.on_import("anyio._core._sockets", lambda module: _set_apart(module, "connect_tcp"))
     hooks.on_import("aiohttp.connector", lambda module: _set_apart(module.BaseConnector, "connect"))
     hooks.on_import("trio._highlevel_open_tcp_stream", lambda module: _set_apart(module, "open_tcp_stream"))
@@ -80,9 +83,11 @@ def _go_on(parent: Lane, lane: Lane) -> None:
 def _set_apart(owner: Any, name: str) -> None:
     """Run this coroutine function of a module or class in a lane of its own."""
     original = getattr(owner, name, None)
-    if original is None:
-        return
+    if original is not None:
+        setattr(owner, name, _apart(original))
 
+
+def _apart(original: Callable[..., Any]) -> Callable[..., Any]:
     async def apart(*args: Any, **kwargs: Any) -> Any:
         token = LANE.set((LANE.get(None) or current()).child("n"))
         try:
@@ -90,7 +95,20 @@ def _set_apart(owner: Any, name: str) -> None:
         finally:
             LANE.reset(token)
 
-    setattr(owner, name, resemble(apart, original))
+    return resemble(apart, original)
+
+
+def _patch_platform(module: Any) -> None:
+    """An SDK's client looks its machine up in a thread for each request that comes before it is known: that is chance."""
+    original, platform = getattr(module, "asyncify", None), getattr(module, "get_platform", None)
+    if original is None or platform is None:  # an older one, which does without the thread
+        return
+
+    def asyncify(function: Callable[..., Any]) -> Any:
+        made = original(function)
+        return _apart(made) if function is platform else made
+
+    module.asyncify = resemble(asyncify, original)
 
 
 def _patch_as_completed(module: Any) -> None:
