@@ -99,7 +99,7 @@ def _apart(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _patch_platform(module: Any) -> None:
-    """An SDK's client looks its machine up in a thread for each request that comes before it is known: that is chance."""
+    """An SDK looks its machine up in a thread for each request that comes before it is known: how often is chance."""
     original, platform = getattr(module, "asyncify", None), getattr(module, "get_platform", None)
     if original is None or platform is None:  # an older one, which does without the thread
         return

@@ -8,7 +8,7 @@ are never overtaken.
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]  # signal itself makes enums, and takes 2 ms
 import os
 from _thread import allocate_lock, get_ident
 from time import perf_counter_ns as _monotonic
