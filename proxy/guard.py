@@ -7,7 +7,8 @@
 | audit | Python's own sockets | other programs, C libraries (curl, gRPC) |
 | none | nothing | everything; what is seen is listed |
 
-At every level but `none` the shim's audit hook refuses too, first, because it knows the calling line.
+At every level but `none` the shim's audit hook refuses too, first, because it knows the calling line. What it does not
+see (curl, Node, Go, `python -I`), the namespace counts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -82,6 +83,14 @@ class GuardPlan:
         from tapeproxy.proxy import landlock
 
         return landlock.confinement({proxy_port, *self._ports()})
+
+    def count_refused(self) -> int:
+        """How many attempts of whatever program the kernel has refused, all told; only a namespace counts them."""
+        if self.level is not Guard.NAMESPACE:
+            return 0
+        from tapeproxy.proxy import netns
+
+        return netns.count_refused()
 
     def variables(self, parent: Mapping[str, str]) -> dict[str, str]:
         """What the children's environment has to have on top of `parent`."""

@@ -35,6 +35,23 @@ def enter() -> str:
         return _wording(error.errno or 0)
 
 
+def count_refused() -> int:
+    """How often somebody in this process's namespace has tried to send what no route leads to, over IPv4 or IPv6.
+
+    In a namespace that `enter` made, that is every attempt to reach another machine, whatever the program. Only ever
+    grows; 0 where the kernel does not say.
+    """
+    try:
+        ipv4 = [line.split() for line in Path("/proc/self/net/snmp").read_text().splitlines() if line[:3] == "Ip:"]
+        ipv6 = Path("/proc/self/net/snmp6").read_text() if Path("/proc/self/net/snmp6").exists() else ""
+    except OSError:
+        return 0
+    counters = dict(zip(*ipv4, strict=False)) if len(ipv4) == 2 else {}
+    found = [counters.get("OutNoRoutes", "0")]
+    found += [words[1] for line in ipv6.splitlines() if (words := line.split())[:1] == ["Ip6OutNoRoutes"]]
+    return sum(map(int, found))
+
+
 def attempt(step: Callable[[], object]) -> int:
     """Take a step that can't be undone, in a forked process; return its errno, 0 if it worked, 255 if unknown."""
     pid = os.fork()

@@ -261,6 +261,7 @@ class Replaying:
         self._replayer = server.replayer
         self._refusals = server.refusals
         self._leftovers: list[str] = []
+        self._refused = wire.settings.guard.count_refused()
 
     async def run(self, stop: StopSignal, stdio: Stdio | None = None) -> Outcome:
         """Run the agent to its end. Raises what `Wire.command` raises and the supervisor's errors."""
@@ -292,6 +293,8 @@ class Replaying:
         """Hear what the shims have still to say, and remove what was made for them."""
         if self.shims is not None:
             self.shims.finish(sweep=sweep)
+        if refused := self.wire.settings.guard.count_refused() - self._refused:
+            self._replayer.violate(_unseen(refused))
         for fault in [] if self._replayer.faults is None else self._replayer.faults.never():
             # A test of an agent's error handling that met no error proves nothing.
             self._replayer.drift(Drift(fault, "no request got this fault"))
@@ -373,6 +376,13 @@ def _redactor(tape: Tape, settings: ReplaySettings) -> Redactor:
 def _placeholders(tape: Tape) -> Iterator[str]:
     """The variables that get a placeholder. A tape may come from a stranger: only such as usually hold a secret."""
     return filter(is_secret_name, tape.head.secrets[:_MOST_PLACEHOLDERS])
+
+
+def _unseen(times: int) -> Violation:
+    """Attempts that the shim did not see, or it would have refused them itself and named the line."""
+    often = "once" if times == 1 else f"{times} times"
+    what = f"a program of the run tried to reach the network past the proxy, {often}, and was refused"
+    return Violation("egress", "a program without the shim (curl, Node, Go, python -I …)", what)
 
 
 def _faults(settings: ReplaySettings) -> "Faults | None":
