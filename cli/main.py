@@ -25,6 +25,7 @@ COMMANDS: dict[str, _Lazy] = {
     "record": _Lazy("record", "command", "Run an agent and tape every HTTP exchange it makes."),
     "replay": _Lazy("replay", "command", "Run an agent against a tape: offline, without a key."),
     "verify": _Lazy("verify", "command", "Check that a tape is whole and unchanged."),
+    "scrub": _Lazy("scrub", "command", "Write a tape anew without secrets, or check it for them."),
     "doctor": _Lazy(
         "doctor", "command", "Find what would make replays of a program differ, with the line and what to do."
     ),

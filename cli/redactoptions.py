@@ -27,6 +27,11 @@ def redact_options[F: Callable[..., Any]](command: F) -> F:
         callback=_keep,
         help="Tape secrets in clear. The tape says so.",
     )(command)
+    return redact_rule_options(command)
+
+
+def redact_rule_options[F: Callable[..., Any]](command: F) -> F:
+    """Add those that name more secrets, but not --no-redact."""
     for kind, metavar, text in reversed(_OPTIONS):
         names = f"--redact-{kind}", f"redact_{kind}"
         add = click.option(*names, multiple=True, metavar=metavar, expose_value=False, callback=_keep, help=text)

@@ -59,7 +59,7 @@ def read_answer(exchange: Exchange) -> Answer:
     body = decode(exchange.response_body, headers).data
     kind = header(headers, b"content-type").lower()
     if b"vnd.amazon.eventstream" in kind:
-        return Answer(tuple(_objects(_aws_payloads(body))), True, status)
+        return Answer(tuple(_objects(aws_payloads(body))), True, status)
     whole = None if b"event-stream" in kind else _load(body)
     if isinstance(whole, dict) and b"ndjson" not in kind:
         return Answer((whole,), False, status)
@@ -102,7 +102,7 @@ def _load(text: bytes) -> Any:
         return None
 
 
-def _aws_payloads(body: bytes) -> Iterator[bytes]:
+def aws_payloads(body: bytes) -> Iterator[bytes]:
     """The events inside an AWS event stream, as Bedrock wraps them: `{"bytes": base64}` in each message.
 
     A message is total length, headers' length and a CRC (4 bytes each), headers, payload, a CRC.

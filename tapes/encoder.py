@@ -12,7 +12,7 @@ from blake3 import blake3
 from tapeproxy.tapes.bodies import forms_of
 from tapeproxy.tapes.chain import START, close_line
 from tapeproxy.tapes.gzipping import Deflater, stored_member
-from tapeproxy.tapes.records import Head, Record, Seal
+from tapeproxy.tapes.records import Head, Json, Record, Seal
 
 RESTART_EVERY = 1 << 20
 """Plain bytes between restart points, so that a big tape can be indexed and read from the middle."""
@@ -76,18 +76,29 @@ class TapeEncoder:
             self._since_restart = 0
         return self._out(self._deflater.flush(restart=restart))
 
-    def seal(self, *, t: int, trace: str, outcome: str, lanes: Mapping[str, str] | None = None) -> bytes:
+    def seal(
+        self,
+        *,
+        t: int,
+        trace: str,
+        outcome: str,
+        lanes: Mapping[str, str] | None = None,
+        extra: Json | None = None,
+    ) -> bytes:
         """The last bytes of the file: the rest of the records and the seal, in a gzip member of its own.
 
-        `trace` and `lanes` are what a TraceHasher made of the records. Raises ValueError when the tape is sealed
-        already.
+        `trace` and `lanes` are what a TraceHasher made of the records; `extra`: fields of the seal that this version
+        does not know. Raises ValueError when the tape is sealed already.
         """
         if self._sealed:
             raise ValueError("the tape is sealed")
         rest = self._out(self._deflater.finish())
         self._sealed = True
         file = self._file.hexdigest()
-        seal = Seal(t=t, records=self.index, trace=trace, outcome=outcome, lanes=dict(lanes or {}), file=file)
+        lanes = dict(lanes or {})
+        seal = Seal(
+            t=t, records=self.index, trace=trace, outcome=outcome, lanes=lanes, file=file, extra=extra or {}
+        )
         return rest + stored_member(self._line(seal))
 
     def _line(self, record: Record) -> bytes:

@@ -211,6 +211,7 @@ _TABLES: dict[Any, _Table] = {
         "parent": ("parent", _optional(_object), False),
         "branch": ("branch", _optional(_object), False),
         "edit": ("edit", _optional(_object), False),
+        "scrubbed": ("scrubbed", _optional(_object), False),
     },
     Request: {
         "t": ("t", _natural, True),

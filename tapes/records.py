@@ -72,6 +72,7 @@ class Head:
     parent: Json | None = None
     branch: Json | None = None
     edit: Json | None = None
+    scrubbed: Json | None = None
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
@@ -101,6 +102,7 @@ class Head:
         if self.threads:
             out["threads"] = True
         optional |= {"parent": self.parent, "branch": self.branch, "edit": self.edit}
+        optional["scrubbed"] = self.scrubbed
         return out | {k: v for k, v in optional.items() if v is not None} | self.extra
 
 

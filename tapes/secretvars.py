@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 _WORDS = frozenset(
     [
@@ -57,9 +57,12 @@ def secret_names(environment: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(name for name, value in environment.items() if value and is_secret_name(name)))
 
 
-def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The values that must not stand on a tape, longest first, so that a secret inside another is found too."""
-    values = {environment[name].strip() for name in secret_names(environment)}
+def secret_values(environment: Mapping[str, str], also: Iterable[str] = ()) -> tuple[str, ...]:
+    """The values that must not stand on a tape, longest first, so that a secret inside another is found too.
+
+    `also`: names of further variables that hold secrets, whatever they are called.
+    """
+    values = {environment[name].strip() for name in (*secret_names(environment), *also) if name in environment}
     secrets = set(filter(is_secret_value, values))
     for value in environment.values():
         # postgres://user:PASSWORD@host, whatever the variable is called

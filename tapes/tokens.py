@@ -7,7 +7,7 @@ and redacting a token gives the token. Without the key a token says nothing abou
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from blake3 import blake3
 
@@ -42,19 +42,24 @@ def is_token(value: bytes) -> bool:
 
 def replace_tokens(data: bytes, replace: Callable[[bytes], bytes]) -> bytes:
     """Replace every token in `data` by what `replace` makes of it."""
-    if _MARK not in data:
-        return data
     out: list[bytes] = []
-    at = position = 0
+    at = 0
+    for start, end in token_spans(data):
+        out += (data[at:start], replace(data[start:end]))
+        at = end
+    return b"".join((*out, data[at:])) if out else data
+
+
+def token_spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where in `data` every token begins and ends, in order."""
+    if _MARK not in data:
+        return
+    position = 0
     while match := _FIND.search(data, position):
         end = _end(data, match)
-        if end is None:
-            position = match.start() + 1
-            continue
-        out += (data[at : match.start()], replace(data[match.start() : end]))
-        at = position = end
-    out.append(data[at:])
-    return b"".join(out)
+        position = match.start() + 1 if end is None else end
+        if end is not None:
+            yield match.start(), end
 
 
 def mask_tokens(data: bytes) -> bytes:

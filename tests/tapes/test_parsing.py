@@ -33,6 +33,7 @@ GOOD: dict[str, Json] = {
         "parent": None,
         "branch": {},
         "edit": None,
+        "scrubbed": None,
     },
     "request": {
         "t": 0,
@@ -139,6 +140,7 @@ TYPES = {
     ("head", "parent"): "object?",
     ("head", "branch"): "object?",
     ("head", "edit"): "object?",
+    ("head", "scrubbed"): "object?",
     ("request", "lane"): "text?",
     ("request", "n"): "natural?",
     ("request", "reads"): "natural?",

@@ -1,0 +1,66 @@
+"""How what looks like a secret on a tape is shown. Yields lines, prints none, and never the secret itself."""
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tapeproxy.cli.rendering import Screen, count, printable
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.scrubs import Checked, ScrubbedTape
+    from tapeproxy.tapes.leftovers import Leftover
+
+_SHOWN = 5
+"""Places of one secret that are listed."""
+
+
+def listing(checked: "Checked", screen: Screen) -> Iterator[str]:
+    """The findings on a tape, a paragraph a secret, and what else is to be known."""
+    path = printable(str(checked.path))
+    groups = grouped(checked.leftovers)
+    if groups:
+        yield f"{path}: {count(len(groups), 'value')} that {'look' if len(groups) > 1 else 'looks'} like a secret"
+    else:
+        yield f"{path}: nothing looks like a secret"
+    for found in groups:
+        first = found[0]
+        yield f"  {screen.paint(first.kind, 'yellow')}  {printable(first.what)}: {printable(first.excerpt)}"
+        yield from (f"    {printable(_place(one))}" for one in found[:_SHOWN])
+        if len(found) > _SHOWN:
+            yield f"    and in {count(len(found) - _SHOWN, 'more place')}; --json lists them all"
+    if not checked.redacted:
+        yield "  note: it was recorded with --no-redact"
+    yield from (f"  note: {printable(why)}" for why in checked.unseen[:_SHOWN])
+    if checked.seeded:
+        yield "  note: it holds the random seed of its run, from which every random value of the agent can be computed;"
+        yield "        scrub --drop-seed leaves it out"
+
+
+def closing_lines(done: "ScrubbedTape") -> Iterator[str]:
+    """What became of a tape that was scrubbed."""
+    scrubbed = done.scrubbed
+    replaced = len(grouped(scrubbed.found))
+    if done.same:
+        yield f"nothing to replace; copied to {done.path}"
+    else:
+        yield f"replaced {count(replaced, 'secret')} in {count(len(scrubbed.changed), 'record')}: {done.path}"
+    if not done.sealed:
+        yield "the tape has no seal: it was interrupted, and so is this one"
+    if scrubbed.recompressed:
+        bodies = "compressed bodies" if len(scrubbed.recompressed) > 1 else "compressed body"
+        yield f"{len(scrubbed.recompressed)} {bodies} lost the boundaries of chunks"
+    if scrubbed.left:
+        left = count(len(grouped(scrubbed.left)), "value")
+        yield f"{left} may still be a secret, see: tapeproxy scrub --check {shlex.quote(str(done.path))}"
+
+
+def grouped(found: "list[Leftover]") -> "list[list[Leftover]]":
+    """Findings of one value together, in the order of the first."""
+    groups: dict[bytes, list[Leftover]] = {}
+    for one in found:
+        groups.setdefault(one.value, []).append(one)
+    return list(groups.values())
+
+
+def _place(one: "Leftover") -> str:
+    return f"exchange {one.exchange}, {one.place}" if one.exchange is not None else one.place

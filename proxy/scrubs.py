@@ -1,0 +1,276 @@
+"""Tapes scanned for secrets, and written anew without them. Knows files and the environment, not what is a secret.
+
+`tapes/leftovers.py` and `tapes/scrubbing.py` decide; a clean tape appears under its name whole, or not at all.
+"""
+
+import dataclasses
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tapeproxy
+from tapeproxy.proxy.origin import is_ours, origin_mark
+from tapeproxy.proxy.redactionkey import load_key
+from tapeproxy.proxy.tapefile import is_being_written, read_entries, started_at
+from tapeproxy.tapes.decoder import Ending, Entry
+from tapeproxy.tapes.encoder import TapeEncoder
+from tapeproxy.tapes.errors import Place, TapeExistsError, TapeFormatError, TapeWriteError, UsageError
+from tapeproxy.tapes.leftovers import Leftover, LeftoverScanner
+from tapeproxy.tapes.records import Head, Json, Record, Seal
+from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.redactionrules import DEFAULT, NONE, VERSION, RedactionRules
+from tapeproxy.tapes.scrubbing import Scrubbed, scrub
+from tapeproxy.tapes.secretvars import is_secret_value, secret_names, secret_values
+from tapeproxy.tapes.suspicion import Sought
+from tapeproxy.tapes.tokens import is_token
+from tapeproxy.tapes.trace import TraceHasher
+
+_FLUSH_EVERY = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubRules:
+    """What to look for besides what is found by itself. `secret_env` are names of variables, `secret_files` have a
+    secret on each line.
+    """
+
+    redaction: RedactionRules = DEFAULT
+    secret_env: tuple[str, ...] = ()
+    secret_files: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubSettings:
+    """Which tape to scrub, and where to. `guesses`: replace also what only looks random."""
+
+    tape: Path
+    output: Path
+    environment: Mapping[str, str]
+    rules: ScrubRules = field(default_factory=ScrubRules)
+    force: bool = False
+    drop_seed: bool = False
+    guesses: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What still looks like a secret on a tape. `whole`: all of it was looked at; `redacted`: it was recorded so.
+
+    `seeded`: it holds the random seed of its run; `unseen`: what could not be looked into, and why.
+    """
+
+    path: Path
+    leftovers: list[Leftover]
+    seeded: bool
+    redacted: bool
+    unseen: list[str]
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubbedTape:
+    """A clean tape that was written. `sealed`: its original had a seal, and so has it."""
+
+    path: Path
+    scrubbed: Scrubbed
+    sealed: bool
+    seeded: bool
+    same: bool
+
+
+class Watch:
+    """The redaction in force, and what else is sought. `head`: of the tape, whose own rules hold, too.
+
+    Raises UsageError for secrets that can't be looked for, and ValueError where the head's rules are none.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str], rules: ScrubRules | None = None, head: Head | None = None
+    ) -> None:
+        rules = rules or ScrubRules()
+        self.key = load_key()
+        self.rules = rules.redaction if head is None else _merged(head, rules.redaction)
+        named = dict(_named_secrets(environment, rules))
+        self.redactor = Redactor(self.key, {*secret_values(environment), *named.values()}, self.rules)
+        self.sought = Sought(
+            values=tuple((what, value.encode(errors="surrogateescape")) for what, value in named.items()),
+            headers=frozenset(name.lower() for name in self.rules.headers),
+            fields=frozenset(name.decode() for name in self.rules.names),
+            patterns=self.rules.compiled,
+        )
+
+
+def check_tape(path: Path, watch: Watch, *, seconds: float | None = None) -> Checked:
+    """Look for secrets on a tape; stop after `seconds`, if given. Raises TapeFormatError."""
+    scanner = LeftoverScanner(watch.redactor, watch.sought)
+    until = None if seconds is None else time.monotonic() + seconds
+    found: list[Leftover] = []
+    redacted = whole = True
+    for entry in read_entries(path):
+        if isinstance(entry.record, Head):
+            redacted = is_redacted(entry.record)
+        found += scanner.feed(entry.index, entry.record)
+        if until is not None and time.monotonic() > until:
+            whole = False
+            break
+    found += scanner.finish() if whole else []
+    return Checked(path, found, scanner.seeded, redacted, scanner.unseen, whole)
+
+
+def is_redacted(head: Head) -> bool:
+    """Whether the tape was recorded with redaction."""
+    return head.rules.get("redaction") != NONE
+
+
+def scrub_tape(settings: ScrubSettings) -> ScrubbedTape:
+    """Write `settings.tape` anew without secrets. Raises TapeFormatError, TapeWriteError and UsageError."""
+    if is_being_written(settings.tape):
+        raise UsageError("the tape is being recorded", where=str(settings.tape), fix="scrub it when that is over")
+    endings: list[Ending] = []
+    entries = list(read_entries(settings.tape, endings))
+    records = [entry.record for entry in entries]
+    watch = _watch(settings, records[0])
+    seal = records.pop() if isinstance(records[-1], Seal) else None
+    scrubbed = scrub(records, watch.redactor, watch.sought, guesses=settings.guesses)
+    head = _head(entries, scrubbed, settings, watch)
+    same = not scrubbed.changed and head == records[0]
+    clean = dataclasses.replace(scrubbed, records=[head, *scrubbed.records[1:]])
+    _place(settings, _encoded(clean.records, seal if isinstance(seal, Seal) else None))
+    return ScrubbedTape(settings.output, clean, endings[0].sealed, head.seed is not None, same)
+
+
+def _watch(settings: ScrubSettings, head: Record) -> Watch:
+    assert isinstance(head, Head)
+    try:
+        return Watch(settings.environment, settings.rules, head)
+    except ValueError as error:
+        raise TapeFormatError(str(error), place=Place(str(settings.tape), 1)) from None
+
+
+def _head(entries: list[Entry], scrubbed: Scrubbed, settings: ScrubSettings, watch: Watch) -> Head:
+    """The clean tape's head: it says what the tape was, and by which rules it was cleaned."""
+    old, new = entries[0].record, scrubbed.records[0]
+    assert isinstance(old, Head)
+    assert isinstance(new, Head)
+    if settings.drop_seed:
+        new = dataclasses.replace(new, seed=None)
+    rules = new.rules | watch.rules.to_json()
+    named = tuple(sorted({*new.secrets, *settings.rules.secret_env}))
+    new = dataclasses.replace(new, rules=rules, secrets=named, must=())
+    if not scrubbed.changed and new == dataclasses.replace(old, must=()):
+        return new
+    if is_ours(old, watch.key, socket.gethostname()):
+        new = dataclasses.replace(new, host=origin_mark(watch.key, socket.gethostname(), new.argv, new.started_at))
+    was: Json = old.scrubbed or {}
+    origin = {
+        "by": f"tapeproxy {tapeproxy.__version__}",
+        "at": started_at(),
+        "head": entries[0].hash.hex(),
+        "last": entries[-1].hash.hex(),
+        "first": was.get("first") or entries[0].hash.hex(),
+        "records": len(scrubbed.changed | ({0} if settings.drop_seed else set())),
+    }
+    return dataclasses.replace(new, scrubbed=origin)
+
+
+def _merged(head: Head, added: RedactionRules) -> RedactionRules:
+    """The rules in the tape's head and those that were added, in this version."""
+    old = RedactionRules.from_json(head.rules)
+    kinds = ((old.headers, added.headers), (old.fields, added.fields), (old.patterns, added.patterns))
+    return RedactionRules(VERSION, *(tuple(dict.fromkeys((*had, *new))) for had, new in kinds))
+
+
+def _encoded(records: list[Record], seal: Seal | None) -> Iterable[bytes]:
+    """The bytes of a tape file; sealed if there was a seal."""
+    head = records[0]
+    assert isinstance(head, Head)
+    encoder = TapeEncoder(head)
+    trace = TraceHasher()
+    traceable = True
+    for index, record in enumerate(records):
+        if index:
+            encoder.add(record)
+        try:
+            trace.feed(index, record)
+        except ValueError:  # a URL that is not absolute: the original has no trace that can be checked either
+            traceable = False
+        if index % _FLUSH_EVERY == 0:
+            yield encoder.flush()
+    if seal is None:
+        yield encoder.flush()
+    else:
+        yield encoder.seal(
+            t=seal.t, trace=trace.hexdigest() if traceable else seal.trace, outcome=seal.outcome, extra=seal.extra
+        )
+
+
+def _place(settings: ScrubSettings, pieces: Iterable[bytes]) -> None:
+    """Write the file under another name, then give it its own: never over another one unasked."""
+    path = settings.output
+    draft = path.with_name(f".tape-{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:  # needs an opener
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        if settings.force:
+            draft.replace(path)
+        else:
+            _rename_new(draft, path)
+    except FileExistsError:
+        fix = "name another with -o, or replace it with --force"
+        raise TapeExistsError("the tape exists already", where=str(path), fix=fix) from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise TapeWriteError(f"the tape cannot be written: {reason}", where=str(path)) from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _rename_new(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError from None
+        draft.replace(path)
+
+
+def _named_secrets(environment: Mapping[str, str], rules: ScrubRules) -> Iterable[tuple[str, str]]:
+    """What is looked for, by what it is called: the values of variables, and the lines of files."""
+    for name in secret_names(environment):
+        if is_secret_value(environment[name].strip()):
+            yield f"the value of ${name}", environment[name].strip()
+    for name in rules.secret_env:
+        if not environment.get(name, "").strip():
+            raise UsageError(f"the variable {name} is not set, so its value can't be looked for", fix="set it")
+        yield f"the value of ${name}", _telling(environment[name].strip(), f"the value of {name}")
+    for path in rules.secret_files:
+        for number, line in enumerate(_lines(path), 1):
+            if line.strip():
+                what = f"line {number} of {path}"
+                yield what, _telling(line.strip(), what)
+
+
+def _telling(value: str, what: str) -> str:
+    if not is_secret_value(value) and not is_token(value.encode(errors="surrogateescape")):
+        raise UsageError(
+            f"{what} is too short or too plain to be looked for: it would be found in ordinary text",
+            fix="name the field that it stands in: --redact-field NAME",
+        )
+    return value
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="surrogateescape").splitlines()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"the file of secrets cannot be read: {reason}", where=str(path)) from None
