@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import orjson
+
 from tapeproxy.tapes.codings import decode, header
 from tapeproxy.tapes.eventstreams import with_checksums
 from tapeproxy.tapes.joinedtexts import joined_edits
@@ -25,7 +27,6 @@ from tapeproxy.tapes.splicing import recut, splice
 from tapeproxy.tapes.suspicion import Sought
 from tapeproxy.tapes.tokens import WILDCARD, mask_tokens
 
-_EVERYWHERE: Final = frozenset({"shape", "known"})
 _LENGTH: Final = b"content-length"
 
 
@@ -68,7 +69,7 @@ def _sorted_out(found: Iterable[Leftover], sought: Sought) -> tuple[set[bytes], 
     for one in found:
         if one.what == "a password in a URL":
             named.add(("", one.value))
-        elif one.kind in _EVERYWHERE or is_secret_value(one.value.decode("latin-1")):
+        elif one.kind == "known" or is_secret_value(one.value.decode("latin-1")):
             values.add(one.value)
         elif one.name:
             named.add((one.name, one.value))
@@ -207,7 +208,7 @@ class _Scrubber:
         """A record with every text on it cleaned, whatever its fields."""
         fields: Json = record.to_json()
         clean = self._json(fields)
-        return record if clean == fields else parse_record({"k": record.kind} | clean)
+        return record if clean == fields else parse_record({"k": record.kind} | orjson.loads(orjson.dumps(clean)))
 
     def _json(self, value: Any) -> Any:
         if isinstance(value, str):
