@@ -15,6 +15,7 @@ from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thoug
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape
 from tapeproxy.tapes.records import End, Headers, Json, Response
+from tapeproxy.tapes.redactionrules import is_redacted
 from tapeproxy.tapes.summary import Row, summarise, total
 
 _KINDS: dict[type[Part], str] = {
@@ -45,6 +46,8 @@ def tape_document(path: str, tape: Tape, ending: Ending) -> Json:
         "cwd": head.cwd,
         "sealed": ending.sealed,
         "canonical": ending.canonical,
+        "redacted": is_redacted(head.rules),
+        "scrubbed": head.scrubbed,
         "outcome": None if seal is None else seal.outcome,
         "exit_code": None if done is None else done.code,
         "signal": None if done is None else done.signal,

@@ -1,15 +1,21 @@
 """How what looks like a secret on a tape is shown. Yields lines, prints none, and never the secret itself."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tapeproxy.cli.rendering import Screen, count, printable
+from tapeproxy.tapes.errors import TapeproxyError
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.recording import Recorded
     from tapeproxy.proxy.scrubs import Checked, ScrubbedTape
     from tapeproxy.tapes.leftovers import Leftover
+    from tapeproxy.tapes.redactionrules import RedactionRules
 
+_LARGE = 50 << 20
+"""Bytes of a tape's file that are not looked through when a recording ends."""
+_PATIENCE = 2.0
 _SHOWN = 5
 """Places of one secret that are listed."""
 
@@ -34,6 +40,30 @@ def listing(checked: "Checked", screen: Screen) -> Iterator[str]:
     if checked.seeded:
         yield "  note: it holds the random seed of its run, from which every random value of the agent can be computed;"
         yield "        scrub --drop-seed leaves it out"
+
+
+def after_recording(recorded: "Recorded", environment: Mapping[str, str], rules: "RedactionRules") -> Iterator[str]:
+    """One line when a tape that was just made, redacted by `rules`, still has what looks like a secret; else none.
+
+    It is looked at for a few seconds at most. Raises nothing: the run is over, and its tape is there.
+    """
+    from tapeproxy.proxy.scrubs import ScrubRules, Watch, check_tape
+
+    see = f"tapeproxy scrub --check {shlex.quote(str(recorded.path))}"
+    if recorded.size > _LARGE:
+        yield f"the tape was not looked through for secrets, for its size; do it with: {see}"
+        return
+    try:
+        checked = check_tape(recorded.path, Watch(environment, ScrubRules(redaction=rules)), seconds=_PATIENCE)
+    except TapeproxyError as error:
+        yield f"the tape could not be looked through for secrets: {printable(error.what)}"
+        return
+    if groups := grouped(checked.leftovers):
+        where = "on the tape" if checked.whole else "at the tape's beginning, as far as it was looked through,"
+        look = "looks like a secret" if len(groups) == 1 else "look like secrets"
+        yield f"warning: {count(len(groups), 'value')} {where} still {look}; see: {see}"
+    elif not checked.whole:
+        yield f"only the tape's beginning was looked through for secrets; for all of it: {see}"
 
 
 def closing_lines(done: "ScrubbedTape") -> Iterator[str]:

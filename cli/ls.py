@@ -41,6 +41,7 @@ class Listed:
     outcome: str
     sealed: bool
     damage: str | None
+    redacted: bool
 
 
 @click.command(context_settings=HELP)
@@ -51,10 +52,10 @@ def command(as_json: bool) -> None:
     The one that was begun last is at the end. Files there that are no tapes are left out. The outcome is how the
     agent ended; timeout and Ctrl-C where that ended it; recording while its recorder runs, interrupted when that
     was killed; damaged; encrypted, where TAPEPROXY_PASSPHRASE, TAPEPROXY_PASSPHRASE_FILE or TAPEPROXY_KEY_FILE does not
-    open it.
+    open it. "not redacted" stands there where a tape was made with --no-redact.
 
     --json prints: tapes, a list of name, path, started_at, argv, exchanges (null: encrypted), size (bytes), outcome,
-    sealed and damage (null, or what is wrong with it).
+    sealed, damage (null, or what is wrong with it) and redacted.
     """
     tapes = [listed for path in list_tapes() if (listed := look(path)) is not None]
     if as_json:
@@ -72,6 +73,7 @@ def look(path: Path) -> Listed | None:
     from tapeproxy.tapes.errors import LockedTapeError
     from tapeproxy.tapes.outcomes import outcome
     from tapeproxy.tapes.records import Exit, Head, Request, Seal
+    from tapeproxy.tapes.redactionrules import is_redacted
 
     head = exit = seal = damage = None
     exchanges = 0
@@ -92,7 +94,7 @@ def look(path: Path) -> Listed | None:
                     pass
     except LockedTapeError:
         began = f"{begun(path):%Y-%m-%dT%H:%M:%SZ}"
-        return Listed(path, began, (), None, length, "encrypted", sealed=False, damage=None)
+        return Listed(path, began, (), None, length, "encrypted", sealed=False, damage=None, redacted=True)
     except UsageError:  # what the environment says of keys is no good, whatever the tapes are
         raise
     except TapeproxyError as error:
@@ -108,6 +110,7 @@ def look(path: Path) -> Listed | None:
         outcome="damaged" if damage else "recording" if recording and seal is None else outcome(seal, exit),
         sealed=seal is not None and not damage,
         damage=damage,
+        redacted=is_redacted(head.rules),
     )
 
 
@@ -122,17 +125,19 @@ def _document(listed: Listed) -> dict[str, object]:
         "outcome": listed.outcome,
         "sealed": listed.sealed,
         "damage": listed.damage,
+        "redacted": listed.redacted,
     }
 
 
 def _cells(listed: Listed) -> list[Cell]:
+    outcome = listed.outcome if listed.redacted else f"{listed.outcome}, not redacted"
     return [
         Cell(listed.path.name),
         Cell(moment(listed.started_at)),
         Cell(shlex.join(listed.argv)),
         Cell("" if listed.exchanges is None else str(listed.exchanges)),
         Cell(size(listed.size)),
-        Cell(listed.outcome, None if listed.sealed else "yellow"),
+        Cell(outcome, None if listed.sealed and listed.redacted else "yellow"),
     ]
 
 

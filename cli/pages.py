@@ -19,6 +19,7 @@ from tapeproxy.tapes.indenting import indent_json
 from tapeproxy.tapes.outcomes import outcome
 from tapeproxy.tapes.parameters import read_parameters
 from tapeproxy.tapes.records import Headers, Response
+from tapeproxy.tapes.redactionrules import is_redacted
 from tapeproxy.tapes.summary import Row, Totals, summarise, total
 
 _HEX_BYTES = 256
@@ -50,7 +51,8 @@ def tape_page(path: str, tape: Tape, ending: Ending, screen: Screen, *, recordin
     yield screen.paint(printable(shlex.join(tape.head.argv) or "(no command)"), bold=True)
     ended = "recording" if recording else outcome(tape.seal, tape.exit)
     facts = [moment(tape.head.started_at), *([duration(tape.duration)] if tape.duration else []), ended]
-    facts += [_seal_words(ending), "not redacted" if tape.head.rules.get("redaction") == 0 else ""]
+    facts += [_seal_words(ending), "" if is_redacted(tape.head.rules) else "not redacted"]
+    facts += ["scrubbed"] if tape.head.scrubbed is not None else []
     yield printable(", ".join(filter(None, facts)))
     yield screen.paint(printable(path), "bright_black")
     yield ""

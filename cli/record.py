@@ -8,6 +8,7 @@ import click
 
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.leftover import after_recording
 from tapeproxy.cli.newtape import new_tape, record_to_new_tape
 from tapeproxy.cli.recorded import closing_lines, warner, warnings
 from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
@@ -64,7 +65,8 @@ def command(
     tokens on the tape, never in what is sent: known headers and fields, what looks like a key, and the values of secret
     environment variables, however they are encoded. Rules for telling requests apart and for what else to redact (here,
     in tapeproxy.toml or in [tool.tapeproxy]) go on the tape, and replays keep to them. The exit code is the agent's; 5
-    if the tape could not be written whole.
+    if the tape could not be written whole. At the end the tape is looked through once more, for two seconds at most,
+    and a line says so if something on it still looks like a secret (`scrub --check`).
 
     A disk that is full or a tape that somebody removed does not touch the agent: a warning says so at once and again
     at the end, and the tape ends there, without a seal. With --strict-tape the agent is stopped then (SIGTERM, SIGKILL
@@ -108,6 +110,9 @@ def command(
         result = asyncio.run(record(settings, warner(strict=strict_tape)))
     for line in (*warnings(result), *(() if quiet or result.failure is not None else closing_lines(result, argv))):
         click.echo(f"tapeproxy: {line}", err=True)
+    if result.failure is None and settings.redaction.version:
+        for line in after_recording(result, settings.environment, settings.redaction):
+            click.echo(f"tapeproxy: {line}", err=True)
     assert result.outcome is not None
     if result.outcome.stopped_by == "tape":
         return STOPPED

@@ -37,7 +37,8 @@ def command(tape: str | None, number: str | None, as_json: bool, raw: bool, unlo
     A stream is put together again for OpenAI chat completions and responses, Anthropic messages and Ollama. Tokens in
     count the whole prompt, cached parts included. Control characters in what is shown are escaped.
 
-    --json prints, for a tape: tape (its path), format, by, started_at, argv, cwd, sealed, canonical, outcome,
+    --json prints, for a tape: tape (its path), format, by, started_at, argv, cwd, sealed, canonical, redacted,
+    scrubbed (null, or from which tape), outcome,
     exit_code, signal, duration_ns, exchanges, totals (exchanges, calls, failed, tokens_in,
     tokens_out, uncounted, size) and notes
     (at_ns, what, text, data). Each of the exchanges has number, lane, method, scheme, host, path, query, status, how

@@ -370,7 +370,12 @@ def _redactor(tape: Tape, settings: ReplaySettings) -> Redactor:
     except ValueError as error:
         raise TapeFormatError(str(error), place=Place(str(settings.tape))) from None
     absent = (name for name in _placeholders(tape) if not settings.environment.get(name))
-    return Redactor(load_key(), (*secret_values(settings.environment), *map(placeholder, absent)), rules)
+    secrets = (*secret_values(settings.environment), *map(placeholder, absent))
+    if tape.head.scrubbed is None:
+        return Redactor(load_key(), secrets, rules)
+    from tapeproxy.tapes.blanks import ScrubbedRedactor, blanks_of
+
+    return ScrubbedRedactor(load_key(), secrets, rules, blanks_of(tape))
 
 
 def _placeholders(tape: Tape) -> Iterator[str]:

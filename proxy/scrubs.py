@@ -22,7 +22,7 @@ from tapeproxy.tapes.errors import Place, TapeExistsError, TapeFormatError, Tape
 from tapeproxy.tapes.leftovers import Leftover, LeftoverScanner
 from tapeproxy.tapes.records import Head, Json, Record, Seal
 from tapeproxy.tapes.redaction import Redactor
-from tapeproxy.tapes.redactionrules import DEFAULT, NONE, VERSION, RedactionRules
+from tapeproxy.tapes.redactionrules import DEFAULT, VERSION, RedactionRules, is_redacted
 from tapeproxy.tapes.scrubbing import Scrubbed, scrub
 from tapeproxy.tapes.secretvars import is_secret_value, secret_names, secret_values
 from tapeproxy.tapes.suspicion import Sought
@@ -112,18 +112,13 @@ def check_tape(path: Path, watch: Watch, *, seconds: float | None = None) -> Che
     redacted = whole = True
     for entry in read_entries(path):
         if isinstance(entry.record, Head):
-            redacted = is_redacted(entry.record)
+            redacted = is_redacted(entry.record.rules)
         found += scanner.feed(entry.index, entry.record)
         if until is not None and time.monotonic() > until:
             whole = False
             break
     found += scanner.finish() if whole else []
     return Checked(path, found, scanner.seeded, redacted, scanner.unseen, whole)
-
-
-def is_redacted(head: Head) -> bool:
-    """Whether the tape was recorded with redaction."""
-    return head.rules.get("redaction") != NONE
 
 
 def scrub_tape(settings: ScrubSettings) -> ScrubbedTape:

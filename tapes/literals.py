@@ -15,7 +15,8 @@ from tapeproxy.tapes.recoding import encode
 from tapeproxy.tapes.splicing import Edit, apply, settled
 from tapeproxy.tapes.tokens import MAX_LENGTH, token_spans
 
-_RUN: Final = re.compile(rb"[A-Za-z0-9+/_-]{16,}={0,2}")
+RUN: Final = re.compile(rb"[A-Za-z0-9+/_-]{16,}={0,2}")
+"""A run of what may be base64."""
 _WORD: Final = re.compile(rb"[A-Za-z0-9]+")
 _ESCAPES: Final = {'"': b'"', "\\": b"\\\\", "/": b"/", "\n": b"n", "\r": b"r", "\t": b"t"}
 _DEPTH: Final = 3
@@ -62,7 +63,7 @@ class Literals:
                     yield Edit(*match.span(group), self._token(match[group]))
 
     def _encoded(self, text: bytes, depth: int) -> Iterator[Edit]:
-        for match in _RUN.finditer(text):
+        for match in RUN.finditer(text):
             run = match[0]
             for skip in range(4):
                 new = self._in_run(run[skip:], depth)
@@ -72,7 +73,7 @@ class Literals:
 
     def _in_run(self, run: bytes, depth: int) -> bytes | None:
         """A run of base64 in which a secret was replaced; None where there was none."""
-        plain = _decoded(run)
+        plain = decode_base64(run)
         if plain is None:
             return None
         if plain.startswith(b"\x1f\x8b"):
@@ -133,7 +134,8 @@ def _character(char: str) -> bytes:
     return b"(?:" + b"|".join(reversed(ways)) + b")"
 
 
-def _decoded(run: bytes) -> bytes | None:
+def decode_base64(run: bytes) -> bytes | None:
+    """What a run of base64 holds, of either alphabet and with padding or without; None where it is none."""
     plain = run.rstrip(b"=")
     plain = plain[: len(plain) - (len(plain) % 4 == 1)].translate(bytes.maketrans(b"-_", b"+/"))
     try:

@@ -79,6 +79,11 @@ class RedactionRules:
         return cls(version, *(_strings(own.get(name, [])) for name in ("headers", "fields", "patterns")))
 
 
+def is_redacted(rules: Json) -> bool:
+    """Whether a tape with these rules in its head was redacted when it was recorded."""
+    return rules.get("redaction", 1) != NONE
+
+
 def strings_at(path: "JsonPath", value: Any) -> set[str]:
     """The strings in `value` that the path names, those inside of what it names included."""
     found = [value]

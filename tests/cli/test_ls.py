@@ -67,6 +67,7 @@ def test_the_tapes_as_json() -> None:
             "outcome": "exit 3",
             "sealed": True,
             "damage": None,
+            "redacted": True,
         }
     ]
     assert all(name in str(command.help) for name in given[0])

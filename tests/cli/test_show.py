@@ -390,6 +390,8 @@ def test_a_tape_as_json() -> None:
         "cwd": "/home/ada",
         "sealed": True,
         "canonical": True,
+        "redacted": True,
+        "scrubbed": None,
         "outcome": "exited",
         "exit_code": 3,
         "signal": None,

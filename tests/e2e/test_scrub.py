@@ -1,0 +1,87 @@
+"""A tape full of secrets, scrubbed: nothing of them can be read, it is whole, and its agent replays as before."""
+
+import base64
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from clirun import KEYS, Cli, maps
+from peeling import holds
+
+from tapeproxy.testing import FakeProvider
+
+PY = sys.executable
+SECRETS = {
+    "header": KEYS["OPENAI_API_KEY"],
+    "look": "sk-proj-AbCdEf0123456789xyzXYZ",
+    "in base64": "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    "field": "abcdef1234567",
+    "password": "hunter2x",
+    "assigned": "Tr0ub4dor-and-3-more",
+    "variable": "plain/but+secret=value 42",
+    "compressed": "AIzaSyA0123456789abcdefghijklmnopqrstuv",
+    "query": "q1w2e3r4t5y6u7i8",
+}
+AGENT = f"""
+import base64, gzip, json, os, uuid, httpx
+S = {SECRETS!r}
+text = f"key {{S['look']}} file {{base64.b64encode(('a: ' + S['in base64']).encode()).decode()}} and "
+text += f"DB_PASSWORD={{S['assigned']}} or {{S['variable']}} at {{uuid.uuid4()}}"
+body = dict(model="gpt-4o", stream=True, messages=[dict(role="user", content=text)])
+body["metadata"] = dict(session=S["field"], password=S["password"])
+head = {{"Authorization": "Bearer " + os.environ.get("OPENAI_API_KEY", "none"), "Content-Type": "application/json"}}
+url = "https://api.openai.com/v1/chat/completions"
+with httpx.Client(timeout=30) as client:
+    print(client.post(url, json=body, headers=head).status_code)
+    body["messages"][0]["content"] = S["compressed"]
+    packed = gzip.compress(json.dumps(body).encode(), mtime=0)
+    print(client.post(url, content=packed, headers=head | {{"Content-Encoding": "gzip"}}).status_code)
+    print(client.get("https://search.example.com/search", params=dict(q="tide", api_key=S["query"])).status_code)
+"""
+ANSWERS = "200\n400\n200\n"
+"""The provider takes no compressed requests."""
+RULES = ("--redact-field", "session", "--secret-env", "MINE")
+
+
+@pytest.fixture
+def tape(cli: Cli, provider: FakeProvider) -> Path:
+    """A tape that nothing was redacted on."""
+    (cli.cwd / "agent.py").write_text(AGENT)
+    done = cli.run(
+        "record", "-o", "t.tape.jsonl.gz", "--no-redact", *maps(provider.url), "--", PY, "agent.py", keys=True
+    )
+    assert (done.returncode, done.stdout) == (0, ANSWERS), done.stderr
+    assert "nothing is redacted" in done.stderr
+    return cli.cwd / "t.tape.jsonl.gz"
+
+
+def readable(tape: Path) -> list[str]:
+    """The secrets that can be read on a tape."""
+    lines = gzip.decompress(tape.read_bytes()).splitlines()
+    bodies = [body for line in lines if isinstance(body := json.loads(line).get("body"), dict)]
+    packed = [holds(gzip.decompress(base64.b64decode(body["b64"])), b"AIza") for body in bodies]
+    found = [name for name, secret in SECRETS.items() if any(holds(line, secret.encode()) for line in lines)]
+    return [*found, *(["compressed"] if any(packed) else [])]
+
+
+def test_a_scrubbed_tape_has_no_secret_and_replays(cli: Cli, tape: Path) -> None:
+    assert set(readable(tape)) == set(SECRETS)
+    mine = {"MINE": SECRETS["variable"]}
+    checked = cli.run("scrub", "--check", tape.name, *RULES, env=mine)
+    assert checked.returncode == 1
+    assert "recorded with --no-redact" in checked.stdout
+    assert not [name for name, secret in SECRETS.items() if secret in checked.stdout + checked.stderr]
+
+    done = cli.run("scrub", tape.name, "-o", "clean.tape.jsonl.gz", *RULES, env=mine)
+    assert done.returncode == 0, done.stdout + done.stderr
+    clean = cli.cwd / "clean.tape.jsonl.gz"
+    assert readable(clean) == []
+    assert cli.run("verify", clean.name).returncode == 0
+    assert cli.run("scrub", "--check", clean.name, *RULES, env=mine).returncode == 0
+
+    replayed = cli.run("replay", clean.name, "--", PY, "agent.py", env={"OPENAI_API_KEY": "sk-another-0123456789abcd"})
+    assert (replayed.returncode, replayed.stdout) == (0, ANSWERS), replayed.stderr
+    again = cli.run("replay", clean.name)
+    assert (again.returncode, again.stdout) == (0, ANSWERS), again.stderr
