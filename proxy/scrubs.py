@@ -94,8 +94,10 @@ class Watch:
         rules = rules or ScrubRules()
         self.key = load_key()
         self.rules = rules.redaction if head is None else _merged(head, rules.redaction)
-        named = dict(_named_secrets(environment, rules))
-        self.redactor = Redactor(self.key, {*secret_values(environment), *named.values()}, self.rules)
+        named = {f"secret {n} of this shell": value for n, value in enumerate(secret_values(environment), 1)}
+        for what, value in _named_secrets(environment, rules):
+            named = {called: one for called, one in named.items() if one != value} | {what: value}
+        self.redactor = Redactor(self.key, named.values(), self.rules)
         self.sought = Sought(
             values=tuple((what, value.encode(errors="surrogateescape")) for what, value in named.items()),
             headers=frozenset(name.lower() for name in self.rules.headers),

@@ -6,6 +6,7 @@ only when base64 is undone; the agent still sends that, and a replay knows neith
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from tapeproxy.tapes.codings import decode
@@ -38,7 +39,7 @@ class Blanks:
         """`text` with what the tape has at these places."""
         for (before, after), piece in self._blanks.items():
             if before in text and after in text:
-                text = self._pattern(before, after, piece).sub(lambda match, piece=piece: match[1] + piece, text)
+                text = self._pattern(before, after, piece).sub(partial(_filled, piece), text)
         return text
 
     def _pattern(self, before: bytes, after: bytes, piece: bytes) -> re.Pattern[bytes]:
@@ -60,6 +61,10 @@ class ScrubbedRedactor(Redactor):
     def content(self, data: bytes) -> bytes:
         """Redact secrets wherever they stand, and what stands where the tape has a token."""
         return self._blanks.fill(super().content(data))
+
+
+def _filled(piece: bytes, match: re.Match[bytes]) -> bytes:
+    return match[1] + piece
 
 
 def blanks_of(tape: Tape) -> Blanks:

@@ -65,6 +65,8 @@ def expand(view: View, depth: int = DEPTH) -> Iterator[View]:
             yield from expand(inner, depth - 1)
     if _ESCAPED.search(text):
         yield from expand(View(view.place + "→percent", view.name, unquote_to_bytes(text)), depth - 1)
+    if b"\\/" in text:
+        yield from expand(View(view.place, view.name, text.replace(b"\\/", b"/")), depth - 1)
     for match in _RUN.finditer(text):
         if (plain := decode_run(match[0])) is not None:
             yield from expand(View(view.place + "→base64", view.name, plain), depth - 1)

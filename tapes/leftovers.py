@@ -190,7 +190,7 @@ class LeftoverScanner:
                 continue
             found = False
             for view in expand(outer):
-                for suspect in self._in_view(view):
+                for suspect in suspects(view.text, view.name, self._sought):
                     found = True
                     if outer.joined and any(suspect.value in one for one in seen):
                         continue
@@ -198,15 +198,6 @@ class LeftoverScanner:
                     yield self._found(index, of, f"{where} {view.place}".rstrip(), suspect)
             if not found and len(self._clean) < _CACHED:
                 self._clean.add(known)
-
-    def _in_view(self, view: View) -> Iterator[Suspect]:
-        found = list(suspects(view.text, view.name, self._sought))
-        yield from found
-        hidden = self._redactor.content(view.text)
-        if hidden != view.text and not found:
-            value = _changed(view.text, hidden)
-            if value:
-                yield Suspect("known", "what redaction replaces now", value)
 
     def _found(self, index: int, of: int | None, place: str, suspect: Suspect) -> Leftover:
         exchange = None if of is None else self._exchanges.get(of)

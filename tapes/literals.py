@@ -9,17 +9,41 @@ import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
+from urllib.parse import quote, unquote_to_bytes
 
 from tapeproxy.tapes.codings import decode, looks_like_text
 from tapeproxy.tapes.recoding import encode
 from tapeproxy.tapes.splicing import Edit, apply, settled
-from tapeproxy.tapes.tokens import MAX_LENGTH, token_spans
+from tapeproxy.tapes.tokens import MAX_LENGTH, is_token, token_spans
 
 RUN: Final = re.compile(rb"[A-Za-z0-9+/_-]{16,}={0,2}")
 """A run of what may be base64."""
+_PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
+_PERCENTS: Final = re.compile(rb"[A-Za-z0-9._~+/=-]{0,65536}(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~+/=-]{0,65536})+")
+_SLASH: Final = re.compile(rb"\\+/")
+_SLASHES: Final = re.compile(rb"[A-Za-z0-9+=]+(?:\\+/[A-Za-z0-9+=]*)+")
 _WORD: Final = re.compile(rb"[A-Za-z0-9]+")
-_ESCAPES: Final = {'"': b'"', "\\": b"\\\\", "/": b"/", "\n": b"n", "\r": b"r", "\t": b"t"}
-_DEPTH: Final = 3
+_ESCAPE: Final = rb"(?:\\|%(?:25)*5[cC])+"
+_ESCAPES: Final = {'"': b"", "\\": b"", "/": b"", "\n": b"n", "\r": b"r", "\t": b"t"}
+_DEPTH: Final = 4
+
+
+def _quote(run: bytes, plain: bytes) -> bytes:
+    """`plain` with those characters percent-encoded that are in `run`."""
+    raw = bytes(set(_PERCENT.sub(b"", run)))
+    return quote(plain, safe=raw).encode()
+
+
+def _slashed(run: bytes, plain: bytes) -> bytes:
+    """`plain` with as many backslashes before each slash as `run` has before its first."""
+    match = _SLASH.search(run)
+    return plain if match is None else plain.replace(b"/", match[0])
+
+
+_QUOTINGS: Final[tuple[tuple[re.Pattern[bytes], Callable[[bytes], bytes], Callable[[bytes, bytes], bytes]], ...]] = (
+    (_PERCENTS, unquote_to_bytes, _quote),
+    (_SLASHES, lambda run: _SLASH.sub(b"/", run), _slashed),
+)
 
 
 class Literals:
@@ -48,9 +72,11 @@ class Literals:
 
     def edits(self, text: bytes, depth: int = _DEPTH) -> list[Edit]:
         """What to replace, in order."""
-        return settled(
-            [*self._plain(text), *(self._encoded(text, depth) if depth and (self._sought or self._patterns) else ())]
-        )
+        if not self._sought and not self._patterns:
+            return []
+        if not depth:
+            return settled(self._plain(text))
+        return settled([*self._plain(text), *self._quoted(text, depth), *self._encoded(text, depth)])
 
     def _plain(self, text: bytes) -> Iterator[Edit]:
         for core, pattern, token in self._sought:
@@ -61,6 +87,16 @@ class Literals:
             for match in pattern.finditer(text):
                 if match[group] and not _in_token(text, *match.span(group)):
                     yield Edit(*match.span(group), self._token(match[group]))
+
+    def _quoted(self, text: bytes, depth: int) -> Iterator[Edit]:
+        """Base64 of which some characters are percent-encoded, or have a backslash before them."""
+        for pattern, plain_of, quoted in _QUOTINGS:
+            for match in pattern.finditer(text):
+                plain = plain_of(match[0])
+                edits = self.edits(plain, depth - 1)
+                # What shows without undoing base64 is found in the text itself.
+                if any(not is_token(edit.new) for edit in edits):
+                    yield Edit(*match.span(), quoted(match[0], apply(plain, edits)))
 
     def _encoded(self, text: bytes, depth: int) -> Iterator[Edit]:
         for match in RUN.finditer(text):
@@ -123,12 +159,15 @@ def _character(char: str) -> bytes:
     if char.isascii() and char.isalnum():
         return char.encode()
     raw = char.encode(errors="surrogateescape")
-    ways = [re.escape(raw), b"".join(rb"%%(?:25)*(?i:%02x)" % byte for byte in raw)]
+    bare = b"(?:" + re.escape(raw) + b"|" + b"".join(rb"%%(?:25)*(?i:%02x)" % byte for byte in raw) + b")"
+    ways = [bare]
     if not "\udc80" <= char <= "\udcff":
         units = char.encode("utf-16-be")
-        ways += [b"".join(rb"\\+u(?i:%02x%02x)" % tuple(units[n : n + 2]) for n in range(0, len(units), 2))]
+        ways += [
+            b"".join(_ESCAPE + rb"u(?i:%02x%02x)" % tuple(units[n : n + 2]) for n in range(0, len(units), 2)),
+        ]
     if char in _ESCAPES:
-        ways += [rb"\\+" + _ESCAPES[char]]
+        ways += [_ESCAPE + (_ESCAPES[char] or bare)]
     if char == " ":
         ways += [rb"\+"]
     return b"(?:" + b"|".join(reversed(ways)) + b")"

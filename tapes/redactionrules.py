@@ -81,7 +81,8 @@ class RedactionRules:
 
 def is_redacted(rules: Json) -> bool:
     """Whether a tape with these rules in its head was redacted when it was recorded."""
-    return rules.get("redaction", 1) != NONE
+    version: object = rules.get("redaction", 1)
+    return version != NONE
 
 
 def strings_at(path: "JsonPath", value: Any) -> set[str]:

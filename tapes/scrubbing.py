@@ -123,7 +123,7 @@ class _Scrubber:
     ) -> Record:
         match record:
             case Head():
-                self._seed = bytes.fromhex(record.seed or "")
+                self._seed = _key_of(record)
                 return self._other(dataclasses.replace(record, argv=self._redactor.argv(record.argv)))
             case Request():
                 small = self._other(dataclasses.replace(record, body=b"", url=b"", headers=()))
@@ -217,6 +217,14 @@ class _Scrubber:
         if isinstance(value, dict):
             return {self._json(key): self._json(item) for key, item in value.items()}
         return type(value)(map(self._json, value)) if isinstance(value, list | tuple) else value
+
+
+def _key_of(head: Head) -> bytes:
+    """What digests are keyed with; of a seed that is none, nothing."""
+    try:
+        return bytes.fromhex(head.seed or "")[: hashlib.blake2b.MAX_KEY_SIZE]
+    except ValueError:
+        return b""
 
 
 def _sides(records: Sequence[Record]) -> list[_Sides]:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, Literal, NamedTuple
 
 from tapeproxy.tapes.finding import Finder
@@ -74,6 +74,15 @@ class Sought:
     fields: frozenset[str] = frozenset()
     patterns: tuple[re.Pattern[bytes], ...] = ()
 
+    @cached_property
+    def finder(self) -> Finder:
+        """Finds the values in whatever way they are written."""
+        return Finder((value.decode(errors="surrogateescape") for _, value in self.values), looks=False)
+
+    def called(self, value: bytes) -> str:
+        """What a value is called."""
+        return next((what for what, one in self.values if one == value), "a known secret")
+
 
 def suspects(text: bytes, name: str = "", sought: Sought | None = None) -> Iterator[Suspect]:
     """What looks like a secret in `text`, which stands in a field or header called `name` (empty: in none)."""
@@ -82,7 +91,8 @@ def suspects(text: bytes, name: str = "", sought: Sought | None = None) -> Itera
     whole = _by_name(text, name, sought)
     if whole is not None:
         yield whole
-    yield from (Suspect("known", what, value) for what, value in sought.values if value in text)
+    if sought.values:
+        yield from (Suspect("known", sought.called(span.secret), span.secret) for span in sought.finder.spans(text))
     yield from _shaped(text)
     yield from _assigned(text)
     for pattern in sought.patterns:

@@ -30,8 +30,8 @@ def test_what_stands_where_a_token_was_becomes_it(text: str, asked: str) -> None
 
 
 def test_what_differs_elsewhere_stays() -> None:
-    tape = taped('{"time": 1, "the message": "my key is TOKEN, keep it", "n": 1}')
-    now = '{"time": 2, "the message": "my key is another, keep it", "n": 3}'
+    tape = taped('{"time": 1, "the message": "my key is TOKEN, keep it where nobody looks", "n": 1}')
+    now = '{"time": 2, "the message": "my key is another, keep it where nobody looks", "n": 3}'
     assert Blanks([tape]).fill(now.encode()) == tape.replace(b"1", b"2", 1).replace(b'"n": 1', b'"n": 3')
 
 

@@ -273,11 +273,12 @@ WRAPS: dict[str, Callable[[str], str]] = {
     "json": lambda s: json.dumps({"a": s}),
     "base64": lambda s: base64.b64encode(s.encode()).decode(),
     "percent": lambda s: quote(s, safe=""),
+    "slashes": lambda s: s.replace("/", "\\/"),
     "gzip": lambda s: base64.b64encode(gzip.compress(s.encode(), mtime=0)).decode(),
 }
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.sampled_from(sorted(WRAPS)), max_size=3),
     st.lists(st.integers(0, 400), max_size=4),
