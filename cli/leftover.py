@@ -39,7 +39,7 @@ def listing(checked: "Checked", screen: Screen) -> Iterator[str]:
     yield from (f"  note: {printable(why)}" for why in checked.unseen[:_SHOWN])
     if checked.seeded:
         yield "  note: it holds the random seed of its run, from which every random value of the agent can be computed;"
-        yield "        scrub --drop-seed leaves it out"
+        yield "        scrub --seal-seed keeps it for your own replays, --drop-seed leaves it out"
 
 
 def after_recording(recorded: "Recorded", environment: Mapping[str, str], rules: "RedactionRules") -> Iterator[str]:

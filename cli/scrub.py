@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     "--secret-file", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="A secret on each line."
 )
 @click.option("--guesses", is_flag=True, help="Replace also what only looks random (--check calls it so).")
+@click.option("--seal-seed", is_flag=True, help="Encrypt the random seed of the run: only you can replay with it.")
 @click.option("--drop-seed", is_flag=True, help="Leave out the random seed of the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.argument("tapes", metavar="TAPE...", nargs=-1)
@@ -45,6 +46,7 @@ def command(
     secret_env: tuple[str, ...],
     secret_file: tuple[Path, ...],
     guesses: bool,
+    seal_seed: bool,
     drop_seed: bool,
     as_json: bool,
 ) -> int:
@@ -62,8 +64,9 @@ def command(
     made from. A tape with nothing to replace is copied.
 
     The random seed stays, for a replay needs it; whoever has it can compute every random value that the agent drew,
-    tokens and keys that it made included. --drop-seed leaves it out: a replay then runs without the shim, with the
-    clock and randomness of its own, and a request that holds such a value no longer matches.
+    tokens and keys that it made included. --seal-seed encrypts it with your redaction key: your own replays are as
+    before, for everyone else it is not there. --drop-seed leaves it out. A replay without it runs without the shim,
+    with the clock and randomness of its own, and a request that holds a random value or a time no longer matches.
 
     \b
     Exit codes: 0 nothing looks like a secret (any more)
@@ -82,7 +85,7 @@ def command(
     rules = ScrubRules(redaction=given_redaction(ctx), secret_env=secret_env, secret_files=secret_file)
     paths = [choose_tape(name) for name in tapes or (None,)]
     if check:
-        _refuse(output is not None or in_place or force or drop_seed or guesses, "--check changes nothing")
+        _refuse(output is not None or in_place or force or seal_seed or drop_seed or guesses, "--check changes nothing")
         watch = Watch(os.environ, rules)
         checked = [check_tape(path, watch) for path in paths]
         if as_json:
@@ -93,6 +96,7 @@ def command(
                     echo(line)
         return int(any(one.leftovers for one in checked))
     _refuse(len(paths) > 1, "one tape is scrubbed at a time")
+    _refuse(seal_seed and drop_seed, "--seal-seed and --drop-seed say two different things")
     _refuse(output is not None and in_place, "-o and --in-place say two different things")
     if output is None and not in_place:
         fix = f"tapeproxy scrub {shlex.quote(str(paths[0]))} -o CLEAN, or --in-place"
@@ -106,7 +110,7 @@ def command(
         environment=os.environ,
         rules=rules,
         force=force or in_place,
-        drop_seed=drop_seed,
+        seed="seal" if seal_seed else "drop" if drop_seed else "keep",
         guesses=guesses,
     )
     done = scrub_tape(settings)

@@ -34,6 +34,7 @@ from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.machine import Facts, facts_of
 from tapeproxy.tapes.reading import PLAIN, Reading, taped_reading
+from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.redactionrules import RedactionRules
 from tapeproxy.tapes.rules import Rule
@@ -140,6 +141,7 @@ class Wire:
     """A tape that is loaded and served. Replays run on it one after the other, each as if it were the only one."""
 
     def __init__(self, settings: ReplaySettings, tape: Tape, ending: Ending) -> None:
+        tape.head, self.notes = _with_seed(tape.head)
         self.settings = settings
         self.tape = tape
         self.ending = ending
@@ -157,7 +159,9 @@ class Wire:
         Raises TapeFormatError, LockedTapeError, CaError, and UsageError where it has not what the settings ask for.
         """
         wire = cls(settings, *load(settings.tape, settings.ask))
-        if settings.io not in (None, "live") and not (wire.tape.head.io and settings.shim):
+        if settings.io not in (None, "live") and not (
+            wire.tape.head.io and wire.tape.head.seed is not None and settings.shim
+        ):
             raise UsageError(
                 f"--io {settings.io} needs a tape with what the agent read, and the shim",
                 where=str(settings.tape),
@@ -318,6 +322,7 @@ class Replaying:
             unused=unused,
             refusals=dict(self._refusals),
             notes=[
+                *self.wire.notes,
                 *([] if self.shims is None else self.shims.notes()),
                 *replayer.soft_notes(),
                 *self._leftovers,
@@ -361,6 +366,19 @@ async def replay(
         finally:
             await session.stop()
     return session.verdict(settings, outcome, outcome.duration_ns)
+
+
+def _with_seed(head: Head) -> tuple[Head, list[str]]:
+    """The head with its seed out of the box, if it is sealed; and a note where a scrubbed tape has none for us."""
+    if head.scrubbed is None or head.seed is not None or head.origin is None:
+        return head, []
+    why = "was left out when it was scrubbed"
+    if head.sealed_seed is not None:
+        from tapeproxy.proxy.seedbox import opened
+
+        head, why = opened(head, load_key()), "was sealed with another key"
+    lost = f"the tape's seed {why}: the agent's clock and randomness are its own, not the tape's"
+    return head, [] if head.seed is not None else [lost]
 
 
 def _redactor(tape: Tape, settings: ReplaySettings) -> Redactor:

@@ -11,10 +11,12 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import tapeproxy
 from tapeproxy.proxy.origin import is_ours, origin_mark
 from tapeproxy.proxy.redactionkey import load_key
+from tapeproxy.proxy.seedbox import sealed
 from tapeproxy.proxy.tapefile import is_being_written, read_entries, started_at
 from tapeproxy.tapes.decoder import Ending, Entry
 from tapeproxy.tapes.encoder import TapeEncoder
@@ -30,6 +32,10 @@ from tapeproxy.tapes.tokens import is_token
 from tapeproxy.tapes.trace import TraceHasher
 
 _FLUSH_EVERY = 16
+
+
+type SeedFate = Literal["keep", "seal", "drop"]
+"""What becomes of the run's random seed: `seal` encrypts it for the user's own replays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +58,7 @@ class ScrubSettings:
     environment: Mapping[str, str]
     rules: ScrubRules = field(default_factory=ScrubRules)
     force: bool = False
-    drop_seed: bool = False
+    seed: SeedFate = "keep"
     guesses: bool = False
 
 
@@ -153,8 +159,10 @@ def _head(entries: list[Entry], scrubbed: Scrubbed, settings: ScrubSettings, wat
     old, new = entries[0].record, scrubbed.records[0]
     assert isinstance(old, Head)
     assert isinstance(new, Head)
-    if settings.drop_seed:
-        new = dataclasses.replace(new, seed=None)
+    if settings.seed == "seal":
+        new = sealed(new, watch.key)
+    elif settings.seed == "drop":
+        new = dataclasses.replace(new, seed=None, sealed_seed=None)
     rules = new.rules | watch.rules.to_json()
     named = tuple(sorted({*new.secrets, *settings.rules.secret_env}))
     new = dataclasses.replace(new, rules=rules, secrets=named, must=())
@@ -169,7 +177,7 @@ def _head(entries: list[Entry], scrubbed: Scrubbed, settings: ScrubSettings, wat
         "head": entries[0].hash.hex(),
         "last": entries[-1].hash.hex(),
         "first": was.get("first") or entries[0].hash.hex(),
-        "records": len(scrubbed.changed | ({0} if settings.drop_seed else set())),
+        "records": len(scrubbed.changed | ({0} if settings.seed != "keep" else set())),
     }
     return dataclasses.replace(new, scrubbed=origin)
 

@@ -19,7 +19,9 @@ _SHOWN: Final = 4
 _LONG: Final = 16
 _CACHED: Final = 200_000
 # What a tape says of itself: hashes, marks and names, and the seed, which is told of apart.
-_OWN_FIELDS: Final = frozenset({"seed", "host", "secrets", "digest", "trace", "file", "hash_seed", "scrubbed", "rules"})
+_OWN_FIELDS: Final = frozenset(
+    {"seed", "host", "secrets", "digest", "trace", "file", "hash_seed", "sealed_seed", "scrubbed", "rules"}
+)
 _OCTETS: Final = frozenset({"url", "method", "reason", "headers", "trailers", "informational", "body", "parts"})
 
 

@@ -73,6 +73,7 @@ class Head:
     branch: Json | None = None
     edit: Json | None = None
     scrubbed: Json | None = None
+    sealed_seed: str | None = None
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
@@ -102,7 +103,7 @@ class Head:
         if self.threads:
             out["threads"] = True
         optional |= {"parent": self.parent, "branch": self.branch, "edit": self.edit}
-        optional["scrubbed"] = self.scrubbed
+        optional |= {"scrubbed": self.scrubbed, "sealed_seed": self.sealed_seed}
         return out | {k: v for k, v in optional.items() if v is not None} | self.extra
 
 

@@ -160,6 +160,7 @@ def test_values_of_variables_and_files_are_looked_for() -> None:
         (("--redact-pattern", "x*"), "and so everywhere"),
         (("--check", "--drop-seed"), "changes nothing"),
         (("-o", "a", "--in-place"), "two different things"),
+        (("-o", "a", "--seal-seed", "--drop-seed"), "two different things"),
         (("t.jsonl.gz", "-o", "a"), "one tape"),
     ],
 )

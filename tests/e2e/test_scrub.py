@@ -85,3 +85,20 @@ def test_a_scrubbed_tape_has_no_secret_and_replays(cli: Cli, tape: Path) -> None
     assert (replayed.returncode, replayed.stdout) == (0, ANSWERS), replayed.stderr
     again = cli.run("replay", clean.name)
     assert (again.returncode, again.stdout) == (0, ANSWERS), again.stderr
+
+
+def test_a_sealed_seed_is_for_its_owner_alone(cli: Cli, tape: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    done = cli.run(
+        "scrub", tape.name, "-o", "sealed.tape.jsonl.gz", "--seal-seed", *RULES, env={"MINE": SECRETS["variable"]}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    seed = json.loads(gzip.decompress(tape.read_bytes()).splitlines()[0])["seed"]
+    assert seed not in gzip.decompress((cli.cwd / "sealed.tape.jsonl.gz").read_bytes()).decode()
+    assert cli.run("verify", "sealed.tape.jsonl.gz").returncode == 0
+    replayed = cli.run("replay", "sealed.tape.jsonl.gz")
+    assert (replayed.returncode, replayed.stdout) == (0, ANSWERS), replayed.stderr
+
+    stranger = Cli(cli.cwd, tmp_path_factory.mktemp("stranger"))
+    other = stranger.run("replay", "sealed.tape.jsonl.gz", "--", PY, "agent.py")
+    assert other.returncode == 3
+    assert "sealed with another key" in other.stderr

@@ -34,6 +34,7 @@ GOOD: dict[str, Json] = {
         "branch": {},
         "edit": None,
         "scrubbed": None,
+        "sealed_seed": None,
     },
     "request": {
         "t": 0,
@@ -141,6 +142,7 @@ TYPES = {
     ("head", "branch"): "object?",
     ("head", "edit"): "object?",
     ("head", "scrubbed"): "object?",
+    ("head", "sealed_seed"): "text?",
     ("request", "lane"): "text?",
     ("request", "n"): "natural?",
     ("request", "reads"): "natural?",
