@@ -19,9 +19,10 @@ from tapeproxy.tapes.tokens import MAX_LENGTH, is_token, token_spans
 RUN: Final = re.compile(rb"[A-Za-z0-9+/_-]{16,}={0,2}")
 """A run of what may be base64."""
 _PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
-_PERCENTS: Final = re.compile(rb"[A-Za-z0-9._~+/=-]{0,65536}(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~+/=-]{0,65536})+")
+# Behind no character of its own, so that a long run is not looked through from each of its places.
+_PERCENTS: Final = re.compile(rb"(?<![A-Za-z0-9._~+/=-])[A-Za-z0-9._~+/=-]*+(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~+/=-]*+)+")
 _SLASH: Final = re.compile(rb"\\+/")
-_SLASHES: Final = re.compile(rb"[A-Za-z0-9+=]+(?:\\+/[A-Za-z0-9+=]*)+")
+_SLASHES: Final = re.compile(rb"(?<![A-Za-z0-9+=])[A-Za-z0-9+=]++(?:\\++/[A-Za-z0-9+=]*+)+")
 _WORD: Final = re.compile(rb"[A-Za-z0-9]+")
 _ESCAPE: Final = rb"(?:\\|%(?:25)*5[cC])+"
 _ESCAPES: Final = {'"': b"", "\\": b"", "/": b"", "\n": b"n", "\r": b"r", "\t": b"t"}
@@ -40,9 +41,11 @@ def _slashed(run: bytes, plain: bytes) -> bytes:
     return plain if match is None else plain.replace(b"/", match[0])
 
 
-_QUOTINGS: Final[tuple[tuple[re.Pattern[bytes], Callable[[bytes], bytes], Callable[[bytes, bytes], bytes]], ...]] = (
-    (_PERCENTS, unquote_to_bytes, _quote),
-    (_SLASHES, lambda run: _SLASH.sub(b"/", run), _slashed),
+_QUOTINGS: Final[
+    tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes], Callable[[bytes, bytes], bytes]], ...]
+] = (
+    (b"%", _PERCENTS, unquote_to_bytes, _quote),
+    (b"\\/", _SLASHES, lambda run: _SLASH.sub(b"/", run), _slashed),
 )
 
 
@@ -90,8 +93,8 @@ class Literals:
 
     def _quoted(self, text: bytes, depth: int) -> Iterator[Edit]:
         """Base64 of which some characters are percent-encoded, or have a backslash before them."""
-        for pattern, plain_of, quoted in _QUOTINGS:
-            for match in pattern.finditer(text):
+        for mark, pattern, plain_of, quoted in _QUOTINGS:
+            for match in pattern.finditer(text) if mark in text else ():
                 plain = plain_of(match[0])
                 edits = self.edits(plain, depth - 1)
                 # What shows without undoing base64 is found in the text itself.
