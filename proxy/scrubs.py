@@ -4,8 +4,6 @@
 """
 
 import dataclasses
-import os
-import secrets
 import socket
 import time
 from collections.abc import Iterable, Mapping
@@ -14,13 +12,14 @@ from pathlib import Path
 from typing import Literal
 
 import tapeproxy
+from tapeproxy.proxy.drafts import drafted
 from tapeproxy.proxy.origin import is_ours, origin_mark
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.seedbox import sealed
-from tapeproxy.proxy.tapefile import is_being_written, read_entries, started_at
+from tapeproxy.proxy.tapefile import is_being_written, is_locked, read_entries, started_at
 from tapeproxy.tapes.decoder import Ending, Entry
 from tapeproxy.tapes.encoder import TapeEncoder
-from tapeproxy.tapes.errors import Place, TapeExistsError, TapeFormatError, TapeWriteError, UsageError
+from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.leftovers import Leftover, LeftoverScanner
 from tapeproxy.tapes.records import Head, Json, Record, Seal
 from tapeproxy.tapes.redaction import Redactor
@@ -133,6 +132,9 @@ def scrub_tape(settings: ScrubSettings) -> ScrubbedTape:
     """Write `settings.tape` anew without secrets. Raises TapeFormatError, TapeWriteError and UsageError."""
     if is_being_written(settings.tape):
         raise UsageError("the tape is being recorded", where=str(settings.tape), fix="scrub it when that is over")
+    if is_locked(settings.tape):
+        fix = "decrypt it first, and encrypt the clean tape"
+        raise UsageError("the tape is encrypted, and the clean one would not be", where=str(settings.tape), fix=fix)
     endings: list[Ending] = []
     entries = list(read_entries(settings.tape, endings))
     records = [entry.record for entry in entries]
@@ -142,7 +144,9 @@ def scrub_tape(settings: ScrubSettings) -> ScrubbedTape:
     head = _head(entries, scrubbed, settings, watch)
     same = not scrubbed.changed and head == records[0]
     clean = dataclasses.replace(scrubbed, records=[head, *scrubbed.records[1:]])
-    _place(settings, _encoded(clean.records, seal if isinstance(seal, Seal) else None))
+    settings.output.parent.mkdir(parents=True, exist_ok=True)
+    with drafted(settings.output, force=settings.force) as file:
+        file.writelines(_encoded(clean.records, seal if isinstance(seal, Seal) else None))
     return ScrubbedTape(settings.output, clean, endings[0].sealed, head.seed is not None, same)
 
 
@@ -209,43 +213,12 @@ def _encoded(records: list[Record], seal: Seal | None) -> Iterable[bytes]:
         yield encoder.flush()
     else:
         yield encoder.seal(
-            t=seal.t, trace=trace.hexdigest() if traceable else seal.trace, outcome=seal.outcome, extra=seal.extra
+            t=seal.t,
+            trace=trace.hexdigest() if traceable else seal.trace,
+            outcome=seal.outcome,
+            lanes=trace.lanes() if seal.lanes and traceable else {},
+            extra=seal.extra,
         )
-
-
-def _place(settings: ScrubSettings, pieces: Iterable[bytes]) -> None:
-    """Write the file under another name, then give it its own: never over another one unasked."""
-    path = settings.output
-    draft = path.with_name(f".tape-{secrets.token_hex(8)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:  # needs an opener
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        if settings.force:
-            draft.replace(path)
-        else:
-            _rename_new(draft, path)
-    except FileExistsError:
-        fix = "name another with -o, or replace it with --force"
-        raise TapeExistsError("the tape exists already", where=str(path), fix=fix) from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TapeWriteError(f"the tape cannot be written: {reason}", where=str(path)) from None
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _rename_new(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        if path.exists():
-            raise FileExistsError from None
-        draft.replace(path)
 
 
 def _named_secrets(environment: Mapping[str, str], rules: ScrubRules) -> Iterable[tuple[str, str]]:

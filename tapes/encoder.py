@@ -96,9 +96,7 @@ class TapeEncoder:
         self._sealed = True
         file = self._file.hexdigest()
         lanes = dict(lanes or {})
-        seal = Seal(
-            t=t, records=self.index, trace=trace, outcome=outcome, lanes=lanes, file=file, extra=extra or {}
-        )
+        seal = Seal(t=t, records=self.index, trace=trace, outcome=outcome, lanes=lanes, file=file, extra=extra or {})
         return rest + stored_member(self._line(seal))
 
     def _line(self, record: Record) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tapeproxy.cli import scrub, show, verify
+from tapeproxy.cli.encrypt import command as encrypt
 from tapeproxy.cli.ls import command as ls
 from tapeproxy.proxy.tapefile import load, read_entries
 from tapeproxy.tapes.errors import TapeExistsError, TapeFormatError, UsageError
@@ -92,7 +93,7 @@ def test_a_tape_is_replaced_only_when_that_is_said() -> None:
     run("t.jsonl.gz", "-o", "other.jsonl.gz", "--force")
     run("t.jsonl.gz", "--in-place")
     assert run("--check", "t.jsonl.gz", "other.jsonl.gz").return_value == 0
-    assert not list(Path().glob(".tape-*"))
+    assert not list(Path().glob(".draft-*"))
 
 
 def test_an_interrupted_tape_stays_interrupted() -> None:
@@ -194,4 +195,13 @@ def test_ls_and_show_mark_a_tape_that_was_not_redacted() -> None:
     Path(".tapes").mkdir()
     written(".tapes/x.tape.jsonl.gz")
     assert "not redacted" in CliRunner().invoke(ls, [], standalone_mode=False, env={"COLUMNS": "160"}).output
-    assert "--no-redact" in CliRunner().invoke(show.command, [], standalone_mode=False).output
+    assert "not redacted" in CliRunner().invoke(show.command, [], standalone_mode=False).output
+
+
+def test_an_encrypted_tape_is_not_made_plain() -> None:
+    written("t.jsonl.gz")
+    secret = {"TAPEPROXY_PASSPHRASE": "correct horse battery"}
+    CliRunner().invoke(encrypt, ["t.jsonl.gz", "-o", "e.jsonl.gz"], standalone_mode=False, env=secret)
+    with pytest.raises(UsageError, match="is encrypted"):
+        run("e.jsonl.gz", "-o", "a.jsonl.gz", env=secret)
+    assert run("--check", "e.jsonl.gz", env=secret).return_value == 1

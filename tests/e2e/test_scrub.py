@@ -102,3 +102,22 @@ def test_a_sealed_seed_is_for_its_owner_alone(cli: Cli, tape: Path, tmp_path_fac
     other = stranger.run("replay", "sealed.tape.jsonl.gz", "--", PY, "agent.py")
     assert other.returncode == 3
     assert "sealed with another key" in other.stderr
+
+
+def test_a_recording_says_what_still_looks_like_a_secret(cli: Cli, provider: FakeProvider) -> None:
+    (cli.cwd / "agent.py").write_text(AGENT)
+    words = ["record", "-o", "t.jsonl.gz", *maps(provider.url), "--", PY, "agent.py"]
+    done = cli.run(*words, keys=True)
+    assert (done.returncode, done.stdout) == (0, ANSWERS), done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if "secret" in line)
+    assert line == (
+        "tapeproxy: warning: 2 values on the tape still look like secrets; see: tapeproxy scrub --check t.jsonl.gz"
+    )
+    checked = cli.run("scrub", "--check", "t.jsonl.gz")
+    assert checked.returncode == 1
+    assert "DB_PASSWORD" in checked.stdout
+    assert "ghp_… (40 characters)" in checked.stdout
+
+    (cli.cwd / "agent.py").write_text("import httpx\nhttpx.get('https://search.example.com/search?q=tide')")
+    quiet = cli.run(words[0], "--force", *words[1:], keys=True)
+    assert "secret" not in quiet.stderr

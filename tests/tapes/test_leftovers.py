@@ -52,7 +52,7 @@ FOUND: list[tuple[bytes, Headers, str, str]] = [
         "request body field password",
         "name",
     ),
-    (gzip.compress(dumped({"k": KEY})), (*JSON, (b"content-encoding", b"gzip")), "request body $.k", "shape"),
+    (gzip.compress(dumped({"k": KEY}), mtime=0), (*JSON, (b"content-encoding", b"gzip")), "request body $.k", "shape"),
     (KEY.encode(), (), "request body", "shape"),
     (b"", ((b"X-Api-Key", b"abcdefgh"),), "request header x-api-key", "name"),
     (b"", ((b"Cookie", b"id=abcdefghijk"),), "request header cookie", "name"),
