@@ -59,11 +59,11 @@ def after_recording(recorded: "Recorded", environment: Mapping[str, str], rules:
         yield f"the tape could not be looked through for secrets: {printable(error.what)}"
         return
     if groups := grouped(checked.leftovers):
-        where = "on the tape" if checked.whole else "at the tape's beginning, as far as it was looked through,"
+        where = "on the tape" if checked.whole else "in what was looked through of the tape"
         look = "looks like a secret" if len(groups) == 1 else "look like secrets"
         yield f"warning: {count(len(groups), 'value')} {where} still {look}; see: {see}"
     elif not checked.whole:
-        yield f"only the tape's beginning was looked through for secrets; for all of it: {see}"
+        yield f"not all of the tape was looked through for secrets, for its size; do it with: {see}"
 
 
 def closing_lines(done: "ScrubbedTape") -> Iterator[str]:

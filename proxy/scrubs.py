@@ -31,6 +31,8 @@ from tapeproxy.tapes.tokens import is_token
 from tapeproxy.tapes.trace import TraceHasher
 
 _FLUSH_EVERY = 16
+_LARGEST = 4 << 20
+"""Bytes of a body that are looked through in a second or two."""
 
 
 type SeedFate = Literal["keep", "seal", "drop"]
@@ -112,8 +114,8 @@ class Watch:
 
 
 def check_tape(path: Path, watch: Watch, *, seconds: float | None = None) -> Checked:
-    """Look for secrets on a tape; stop after `seconds`, if given. Raises TapeFormatError."""
-    scanner = LeftoverScanner(watch.redactor, watch.sought)
+    """Look for secrets on a tape; with `seconds` for that long, and not in large bodies. Raises TapeFormatError."""
+    scanner = LeftoverScanner(watch.redactor, watch.sought, largest=None if seconds is None else _LARGEST)
     until = None if seconds is None else time.monotonic() + seconds
     found: list[Leftover] = []
     redacted = whole = True
@@ -125,7 +127,7 @@ def check_tape(path: Path, watch: Watch, *, seconds: float | None = None) -> Che
             whole = False
             break
     found += scanner.finish() if whole else []
-    return Checked(path, found, scanner.seeded, redacted, scanner.unseen, whole)
+    return Checked(path, found, scanner.seeded, redacted, scanner.unseen, whole and not scanner.skipped)
 
 
 def scrub_tape(settings: ScrubSettings) -> ScrubbedTape:

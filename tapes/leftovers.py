@@ -54,9 +54,13 @@ class Leftover:
 
 
 class LeftoverScanner:
-    """Feed it a tape's records with their numbers, in order. `redactor` is the redaction that is in force now."""
+    """Feed it a tape's records with their numbers, in order. `redactor` is the redaction that is in force now.
 
-    def __init__(self, redactor: Redactor, sought: Sought | None = None) -> None:
+    `largest`: bytes of a body that is looked through.
+    """
+
+    def __init__(self, redactor: Redactor, sought: Sought | None = None, *, largest: int | None = None) -> None:
+        self._largest = largest
         self._redactor = redactor
         self._sought = sought or Sought()
         self._open: dict[int, _Bodies] = {}
@@ -64,6 +68,8 @@ class LeftoverScanner:
         self._clean: set[int] = set()  # hashes of texts in which nothing was found: conversations repeat them
         self.seeded = False
         """Whether the tape holds the random seed of its run."""
+        self.skipped = 0
+        """Bodies that were too large."""
         self.unseen: list[str] = []
         """Bodies that could not be looked into, each with why."""
 
@@ -146,6 +152,9 @@ class LeftoverScanner:
             ("response body", bodies.answered, bodies.response),
         ):
             if not data:
+                continue
+            if self._largest is not None and len(data) > self._largest:
+                self.skipped += 1
                 continue
             opened = open_body(bytes(data), headers)
             if opened.note:

@@ -138,7 +138,7 @@ class _Scrubber:
                 early = tuple((status, self._headers(given)) for status, given in record.informational)
                 return dataclasses.replace(small, headers=headers, informational=early)
             case Chunks():
-                parts = [(dt, bodies.get((index, n), b"")) for n, (dt, _) in enumerate(record.parts)]
+                parts = [(dt, bodies.get((index, n), data)) for n, (dt, data) in enumerate(record.parts)]
                 # An empty chunk would end a chunked body.
                 kept = tuple(
                     (dt, new) for (dt, new), (_, old) in zip(parts, record.parts, strict=True) if new or not old
