@@ -15,6 +15,7 @@ import orjson
 
 from tapeproxy.tapes.codings import decode, header
 from tapeproxy.tapes.eventstreams import with_checksums
+from tapeproxy.tapes.filetext import redact_text
 from tapeproxy.tapes.joinedtexts import joined_edits
 from tapeproxy.tapes.leftovers import Leftover, scan_leftovers
 from tapeproxy.tapes.literals import Literals
@@ -191,13 +192,16 @@ class _Scrubber:
         return self._redactor.secret(value) if hidden else value
 
     def _value(self, value: Value) -> Value:
+        """A value as a replay will redact what is read then, and without what was found elsewhere."""
+        if value.what in ("process", "exit"):
+            value = dataclasses.replace(value, name=" ".join(self._redactor.argv(value.name.split(" "))))
         small = self._other(dataclasses.replace(value, content=None))
         assert isinstance(small, Value)
         if value.content is None:
             # The content stands on an earlier line, and its digest there may be that of the clean one.
             digest = None if value.digest is None else self._digests.get(value.digest, value.digest)
             return dataclasses.replace(small, digest=digest)
-        content = self._text([value.content], ())[0]
+        content = redact_text(self._text([value.content], ())[0], self._redactor)
         if content == value.content:
             return dataclasses.replace(small, content=content)
         digest = hashlib.blake2b(content, key=self._seed, digest_size=16).hexdigest()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from peeling import holds
 from tapesamples import read
 
+from tapeproxy.tapes.filetext import redact_text
 from tapeproxy.tapes.records import (
     Chunks,
     End,
@@ -258,6 +259,16 @@ def test_a_digest_is_that_of_the_clean_content() -> None:
     assert clean.digest == later.digest != "d1"
     assert clean.digest is not None
     assert len(clean.digest) == 32
+
+
+def test_what_was_read_is_redacted_as_a_replay_will() -> None:
+    file = Value(t=9, lane="m", n=0, what="file", name="a", content=b"api_key: abcdef123456", digest="d", length=21)
+    process = Value(t=9, lane="m", n=1, what="process", name="curl --token hunter2hunter2")
+    clean, ran = scrubbed(tape(others=[file, process])).records[-2:]
+    assert isinstance(clean, Value)
+    assert isinstance(ran, Value)
+    assert clean.content == redact_text(b"api_key: abcdef123456", REDACTOR) != file.content
+    assert ran.name == " ".join(REDACTOR.argv(["curl", "--token", "hunter2hunter2"]))
 
 
 def test_a_golden_tape_is_scrubbed_and_stays_what_it_is() -> None:
