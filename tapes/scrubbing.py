@@ -94,13 +94,14 @@ class _Scrubber:
         self._names = frozenset(name.encode() for name in headers)
         self._digests: dict[str, str] = {}
         self._seed = b""
+        self._recoded: set[int] = set()
         self.recompressed: list[int] = []
 
     def clean(self, records: Sequence[Record]) -> list[Record]:
         sides = _sides(records)
         bodies: dict[tuple[int, int], bytes] = {}
         lengths: dict[int, tuple[int, int]] = {}
-        for exchange in sides:
+        for number, exchange in enumerate(sides, 1):
             asked = records[exchange.request]
             answered = None if exchange.response is None else records[exchange.response]
             for index, record, pieces in (
@@ -109,7 +110,10 @@ class _Scrubber:
             ):
                 headers = record.headers if isinstance(record, Request | Response) else ()
                 texts = [data for _, _, data in pieces]
-                new = self._body(exchange.request, headers, texts)
+                new, recoded = self._body(headers, texts)
+                if recoded:
+                    self.recompressed.append(number)
+                    self._recoded.update(place for place, _, _ in pieces)
                 bodies |= {(record, part): data for (record, part, _), data in zip(pieces, new, strict=True)}
                 if index is not None:
                     lengths[index] = (sum(map(len, texts)), sum(map(len, new)))
@@ -144,25 +148,24 @@ class _Scrubber:
                 kept = tuple(
                     (dt, new) for (dt, new), (_, old) in zip(parts, record.parts, strict=True) if new or not old
                 )
-                return dataclasses.replace(record, parts=kept)
+                return dataclasses.replace(record, parts=kept, recoded=record.recoded or index in self._recoded)
             case Value():
                 return self._value(record)
             case _:
                 return self._other(record)
 
-    def _body(self, number: int, headers: Headers, pieces: list[bytes]) -> list[bytes]:
-        """The pieces of a body, cleaned; as many as they were."""
+    def _body(self, headers: Headers, pieces: list[bytes]) -> tuple[list[bytes], bool]:
+        """The pieces of a body, cleaned, as many as they were; and whether it had to be compressed anew for that."""
         whole = b"".join(pieces)
         if not whole:
-            return pieces
+            return pieces, False
         decoded = decode(whole, headers)
         if decoded.coding:
             text = self._text([decoded.data], headers)[0]
             if text == decoded.data:
-                return pieces
-            self.recompressed.append(number)
-            return recut(pieces, encode(text, decoded.coding))
-        return self._text(pieces, headers)
+                return pieces, False
+            return recut(pieces, encode(text, decoded.coding)), True
+        return self._text(pieces, headers), False
 
     def _text(self, pieces: list[bytes], headers: Headers) -> list[bytes]:
         """A body without its content coding: what was found anywhere is replaced, then what recording would replace."""

@@ -246,6 +246,7 @@ def test_a_compressed_body_is_compressed_again_and_says_so() -> None:
     packed = gzip.compress(json.dumps({"k": SHAPED, "more": "x" * 500}).encode())
     done = scrubbed(tape(b"", [packed[:20], packed[20:]], got=(*JSON, (b"Content-Encoding", b"gzip"))))
     assert done.recompressed == (1,)
+    assert [one.recoded for one in done.records if isinstance(one, Chunks)] == [True, True]
     assert json.loads(gzip.decompress(bodies_of(done.records)))["k"].startswith("tpx")
 
 
