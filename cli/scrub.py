@@ -17,7 +17,7 @@ from tapeproxy.cli.rendering import echo, printable, screen_of
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.scrubs import Checked
+    from tapeproxy.proxy.scrubs import Checked, ScrubbedTape, Watch
 
 
 @click.command(context_settings=HELP)
@@ -80,33 +80,18 @@ def command(
     same (nothing was replaced), records (how many were changed), recompressed (exchanges that lost chunk boundaries),
     replaced and left, lists of the same form.
     """
-    from tapeproxy.proxy.scrubs import ScrubRules, ScrubSettings, Watch, check_tape, scrub_tape
+    from tapeproxy.proxy.scrubs import ScrubRules, ScrubSettings, Watch, scrub_tape
 
     rules = ScrubRules(redaction=given_redaction(ctx), secret_env=secret_env, secret_files=secret_file)
     paths = [choose_tape(name) for name in tapes or (None,)]
     if check:
         _refuse(output is not None or in_place or force or seal_seed or drop_seed or guesses, "--check changes nothing")
-        watch = Watch(os.environ, rules)
-        checked = [check_tape(path, watch) for path in paths]
-        if as_json:
-            click.echo(json.dumps({"tapes": [_checked(one) for one in checked]}, indent=2))
-        else:
-            for one in checked:
-                for line in listing(one, screen_of(sys.stdout)):
-                    echo(line)
-        return int(any(one.leftovers for one in checked))
-    _refuse(len(paths) > 1, "one tape is scrubbed at a time")
+        return _check(paths, Watch(os.environ, rules), as_json=as_json)
     _refuse(seal_seed and drop_seed, "--seal-seed and --drop-seed say two different things")
-    _refuse(output is not None and in_place, "-o and --in-place say two different things")
-    if output is None and not in_place:
-        fix = f"tapeproxy scrub {shlex.quote(str(paths[0]))} -o CLEAN, or --in-place"
-        raise UsageError("there is no tape to write", fix=fix)
-    target = output or paths[0]
-    if output is not None and output.exists() and paths[0].exists() and output.samefile(paths[0]):
-        raise UsageError("that is the tape itself", where=str(output), fix="to replace it, use --in-place")
+    _refuse(len(paths) > 1, "one tape is scrubbed at a time")
     settings = ScrubSettings(
         tape=paths[0],
-        output=target,
+        output=_target(paths[0], output, in_place=in_place),
         environment=os.environ,
         rules=rules,
         force=force or in_place,
@@ -115,26 +100,34 @@ def command(
     )
     done = scrub_tape(settings)
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "tape": str(paths[0]),
-                    "output": str(target),
-                    "sealed": done.sealed,
-                    "seeded": done.seeded,
-                    "same": done.same,
-                    "records": len(done.scrubbed.changed),
-                    "recompressed": done.scrubbed.recompressed,
-                    "replaced": [one.to_json() for one in done.scrubbed.found],
-                    "left": [one.to_json() for one in done.scrubbed.left],
-                },
-                indent=2,
-            )
-        )
+        click.echo(json.dumps(_scrubbed(settings.tape, done), indent=2))
     else:
         for line in closing_lines(done):
             echo(printable(line))
     return int(bool(done.scrubbed.left))
+
+
+def _check(paths: list[Path], watch: "Watch", *, as_json: bool) -> int:
+    from tapeproxy.proxy.scrubs import check_tape
+
+    checked = [check_tape(path, watch) for path in paths]
+    if as_json:
+        click.echo(json.dumps({"tapes": [_checked(one) for one in checked]}, indent=2))
+    else:
+        for line in (line for one in checked for line in listing(one, screen_of(sys.stdout))):
+            echo(line)
+    return int(any(one.leftovers for one in checked))
+
+
+def _target(tape: Path, output: Path | None, *, in_place: bool) -> Path:
+    """The tape to write. Raises UsageError where none is named, or the one that is read, unasked."""
+    _refuse(output is not None and in_place, "-o and --in-place say two different things")
+    if output is None and not in_place:
+        fix = f"tapeproxy scrub {shlex.quote(str(tape))} -o CLEAN, or --in-place"
+        raise UsageError("there is no tape to write", fix=fix)
+    if output is not None and output.exists() and tape.exists() and output.samefile(tape):
+        raise UsageError("that is the tape itself", where=str(output), fix="to replace it, use --in-place")
+    return output or tape
 
 
 def _refuse(wrong: bool, what: str) -> None:
@@ -149,4 +142,18 @@ def _checked(checked: "Checked") -> dict[str, object]:
         "redacted": checked.redacted,
         "unseen": checked.unseen,
         "leftovers": [one.to_json() for one in checked.leftovers],
+    }
+
+
+def _scrubbed(tape: Path, done: "ScrubbedTape") -> dict[str, object]:
+    return {
+        "tape": str(tape),
+        "output": str(done.path),
+        "sealed": done.sealed,
+        "seeded": done.seeded,
+        "same": done.same,
+        "records": len(done.scrubbed.changed),
+        "recompressed": done.scrubbed.recompressed,
+        "replaced": [one.to_json() for one in done.scrubbed.found],
+        "left": [one.to_json() for one in done.scrubbed.left],
     }
