@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from tapeproxy.proxy.outputs import Output
 from tapeproxy.proxy.replaying import Replayed
-from tapeproxy.tapes.course import Course, parting
+from tapeproxy.tapes.course import Course
 from tapeproxy.tapes.differences import Difference
+from tapeproxy.tapes.partings import parting
 from tapeproxy.tapes.violations import Drift, Violation
 from tapeproxy.tapes.wording import excerpts
 

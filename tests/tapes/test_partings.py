@@ -2,9 +2,10 @@
 
 import pytest
 
-from tapeproxy.tapes.course import Course, Parting, Step, parting
+from tapeproxy.tapes.course import Course, Step
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.matching import Ask
+from tapeproxy.tapes.partings import Parting, parting
 
 JSON = ((b"Content-Type", b"application/json"),)
 
