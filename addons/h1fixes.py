@@ -59,12 +59,13 @@ def informational_of(response: Response) -> tuple[tuple[int, Headers], ...]:
 
 def apply(
     was_reset: Callable[[Connection], bool] = lambda _connection: False,
-    refused: Refused = lambda _line, _reason, _server: None,
+    refused: Refused = lambda _line, _reason, _server, _client: None,
 ) -> tuple[str, ...]:
     """Put in the guards that are needed, for this whole process; returns the names of those in force.
 
     `was_reset` tells whether an upstream connection ended in a reset. `refused` is called with the first line of each
-    request that mitmproxy answers by itself, the reason, and the server that the connection leads to, if any.
+    request that mitmproxy answers by itself, the reason, the server that the connection leads to, if any, and the
+    client.
     """
     needed = {name: guards for name, probe, *guards in _GUARDS if probe()}
     server = [*(guard for guards in needed.values() for guard in guards if issubclass(guard, Http1Server)), Refusals]

@@ -11,7 +11,7 @@ from urllib.parse import quote_from_bytes
 
 from h11._readers import Http10Reader
 from h11._receivebuffer import ReceiveBuffer
-from mitmproxy.connection import Connection
+from mitmproxy.connection import Client, Connection
 from mitmproxy.http import Headers as MitmHeaders
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
@@ -29,7 +29,7 @@ from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Server
 from tapeproxy.addons.flows import agreed
 
 type Commands = Generator[commands.Command, Any, None]
-type Refused = Callable[[bytes, str, tuple[str, int] | None], None]
+type Refused = Callable[[bytes, str, tuple[str, int] | None, Client], None]
 
 _ABSOLUTE = re.compile(rb"([^\s]+ +[A-Za-z]+://[^/\s\x80-\xff]+)(/[^\s]*)( +HTTP/[^\r\n]*)")
 _RAW = re.compile(rb"[\x80-\xff]+")
@@ -85,7 +85,7 @@ class Refusals(Http1Server):
             yield command
 
     def _tell(self, reason: str) -> None:
-        type(self).refused(self._line, reason, self.context.server.address)
+        type(self).refused(self._line, reason, self.context.server.address, self.context.client)
 
 
 class DoubledFraming(Http1Client):

@@ -20,6 +20,8 @@ from tapeproxy.tapes.hosts import split_authority
 from tapeproxy.tapes.violations import Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tapeproxy.proxy.tapeserver import TapeServer
     from tapeproxy.tapes.answers import Finish
     from tapeproxy.tapes.records import Headers
@@ -33,10 +35,15 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection: bytes to requests, and the answers of their `Turns` to bytes."""
+    """One connection: bytes to requests, and the answers of their `Turns` to bytes.
 
-    def __init__(self, server: TapeServer) -> None:
+    `check` is given the headers of the CONNECT and of requests outside a tunnel. It returns those that are left of
+    them, or what the client is answered with instead.
+    """
+
+    def __init__(self, server: TapeServer, check: Callable[[Headers], Headers | bytes] | None = None) -> None:
         self._server = server
+        self._check = check
         self._transport: asyncio.Transport
         self._tls: TlsChannel | None = None
         self._authority: bytes | None = None  # of the CONNECT, once there was one
@@ -190,6 +197,12 @@ class Connection(asyncio.BufferedProtocol):
     def _take_requests(self) -> None:
         requests, self._reader.requests = self._reader.requests, []
         for method, url, headers, body, http10, keep in requests:
+            if self._check is not None and self._authority is None:
+                checked = self._check(headers)
+                if isinstance(checked, bytes):
+                    self._enqueue(checked, keep=False)
+                    return
+                headers = checked
             if method == b"CONNECT":
                 self._connect(url)
             elif not self._deaf:

@@ -5,12 +5,13 @@ event loop that is running already; its `Master.run` is not used, because that t
 exception handler and tells nobody why a port could not be had.
 """
 
+import abc
 import errno
 import importlib.util
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -29,6 +30,7 @@ from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
     from mitmproxy.addons.proxyserver import Proxyserver
+    from mitmproxy.connection import Client
     from mitmproxy.master import Master
 
     from tapeproxy.addons.recorder import Recorder
@@ -66,49 +68,47 @@ class WireOptions:
     client_certs: Path | None = None
 
 
-class RecordWire:
+class MitmWire(abc.ABC):
     """One running mitmproxy, as an async context manager or by hand. Its globals allow one a process at a time.
 
-    `failures` counts everything that went wrong while taping; `untaped` what passed by as (what, host).
+    `failures` counts everything that went wrong while taping.
     """
 
-    _running: "ClassVar[RecordWire | None]" = None
+    _running: "ClassVar[MitmWire | None]" = None
 
-    def __init__(
-        self,
-        options: WireOptions,
-        tape: Tape,
-        redactor: Redactor,
-        is_inside: Callable[[int], bool] = lambda _port: False,
-        untagged: Callable[[int], None] = lambda _port: None,
-    ) -> None:
+    def __init__(self, options: WireOptions) -> None:
         self.failures = Failures()
         self.port = 0
         self._options = options
-        self._tape = tape
-        self._redactor = redactor
-        self._is_inside = is_inside
-        self._untagged = untagged
-        self._untaped = Untaped(tape, redactor, self.failures)
         self._log = MitmLog(self.failures)
         self._master: Master | None = None
         self._server: Proxyserver
-        self._recorder: Recorder
 
-    @property
-    def untaped(self) -> Counter[tuple[str, str]]:
-        """What passed through without being taped: (what, host) and how often."""
-        return self._untaped.seen
+    @abc.abstractmethod
+    def _taping(self, resets: "Resets") -> list[object]:
+        """The addons that tape; called once, before `_gates` and `_refused`."""
+
+    @abc.abstractmethod
+    def _gates(self) -> list[object]:
+        """The addons that keep out of what is not to be taped."""
+
+    @abc.abstractmethod
+    def _refused(self, line: bytes, reason: str, server: tuple[str, int] | None, client: "Client") -> None:
+        """Hear of a request that mitmproxy answered by itself, as h1fixes.apply tells it."""
+
+    @abc.abstractmethod
+    async def _idle(self) -> None:
+        """Wait until no exchange is under way."""
 
     async def start(self) -> int:
         """Listen; returns the port. Raises PortInUseError, WireError, or UsageError for a setting that can't be."""
-        if RecordWire._running is not None:
+        if MitmWire._running is not None:
             raise RuntimeError("a record wire is running in this process")
         slim_imports()
         ca = self._options.confdir / _CA
         if not ca.is_file():
             raise WireError("there is no certificate authority here", where=str(ca))  # or mitmproxy would make one
-        RecordWire._running = self
+        MitmWire._running = self
         self._log.attach()
         try:
             master = self._build()
@@ -127,18 +127,23 @@ class RecordWire:
             return
         await self._server.servers.update([])
         with anyio.move_on_after(timeout):
-            await self._recorder.idle()
-        for handler in list(self._server.connections.values()):
+            await self._idle()
+        await self._disconnect(self._server.connections)
+
+    async def _disconnect(self, clients: Collection[object]) -> None:
+        """Disconnect the clients with these ids, and wait until their last hooks have run. `clients` may shrink."""
+        for handler in [one for known, one in self._server.connections.items() if known in clients]:
             io = handler.transports.get(handler.client)
             if io is not None and io.handler is not None:
                 io.handler.cancel("the recording has ended")
         with anyio.move_on_after(_CLOSING):
-            while self._server.connections:  # mitmproxy has no event for a connection that is wholly gone
+            # mitmproxy has no event for a connection that is wholly gone
+            while any(known in clients for known in self._server.connections):
                 await anyio.sleep(0.002)
 
     async def stop(self) -> None:
         """End mitmproxy; again does nothing. What `drain` did not end is taped as cut off."""
-        if RecordWire._running is self:
+        if MitmWire._running is self:
             await self._clean_up()
 
     async def __aenter__(self) -> Self:
@@ -161,7 +166,7 @@ class RecordWire:
         from tapeproxy.addons.sockets import Resets
 
         resets = Resets()
-        h1fixes.apply(resets.was_reset, self._untaped.refused)
+        h1fixes.apply(resets.was_reset, self._refused)
         # The CA's place has to be known before TlsConfig is added, or mitmproxy makes one in the home folder.
         settings: Any = mitm_options.Options(confdir=str(self._options.confdir))
         master = self._master = Master(settings)
@@ -180,21 +185,17 @@ class RecordWire:
         from tapeproxy.addons.hangup import HangUp
         from tapeproxy.addons.hostmap import HostMap
         from tapeproxy.addons.inline import InlineHooks
-        from tapeproxy.addons.insidegate import InsideGate
         from tapeproxy.addons.quickack import QuickAck
-        from tapeproxy.addons.recorder import Recorder
         from tapeproxy.addons.upstream import UpstreamProxy, parse_upstream
 
         failures = self.failures
-        self._recorder = Recorder(self._tape, self._redactor, self._is_inside, resets, failures, self._untagged)
         addons: list[object] = [
             InlineHooks(failures),
             QuickAck(failures),
             resets,
-            self._untaped,
-            self._recorder,
+            *self._taping(resets),
             HangUp(resets, failures),
-            InsideGate(self._is_inside, self._untaped, failures),
+            *self._gates(),
             HostMap(self._options.hosts, failures),
         ]
         if self._options.upstream is not None:
@@ -249,7 +250,49 @@ class RecordWire:
                 await master.done()
         finally:
             self._log.detach()
-            RecordWire._running = None
+            MitmWire._running = None
+
+
+class RecordWire(MitmWire):
+    """A wire with one tape. `untaped` counts what passed by as (what, host)."""
+
+    def __init__(
+        self,
+        options: WireOptions,
+        tape: Tape,
+        redactor: Redactor,
+        is_inside: Callable[[int], bool] = lambda _port: False,
+        untagged: Callable[[int], None] = lambda _port: None,
+    ) -> None:
+        super().__init__(options)
+        self._tape = tape
+        self._redactor = redactor
+        self._is_inside = is_inside
+        self._untagged = untagged
+        self._untaped = Untaped(tape, redactor, self.failures)
+        self._recorder: Recorder
+
+    @property
+    def untaped(self) -> Counter[tuple[str, str]]:
+        """What passed through without being taped: (what, host) and how often."""
+        return self._untaped.seen
+
+    def _taping(self, resets: "Resets") -> list[object]:
+        from tapeproxy.addons.recorder import Recorder
+
+        self._recorder = Recorder(self._tape, self._redactor, self._is_inside, resets, self.failures, self._untagged)
+        return [self._untaped, self._recorder]
+
+    def _gates(self) -> list[object]:
+        from tapeproxy.addons.insidegate import InsideGate
+
+        return [InsideGate(self._is_inside, self._untaped, self.failures)]
+
+    def _refused(self, line: bytes, reason: str, server: tuple[str, int] | None, client: "Client") -> None:
+        self._untaped.refused(line, reason, server)
+
+    async def _idle(self) -> None:
+        await self._recorder.idle()
 
 
 def slim_imports() -> None:

@@ -3,6 +3,7 @@
 Knows the order; mitmproxy is the wire's business, the child the supervisor's.
 """
 
+import asyncio
 import contextlib
 import dataclasses
 import platform
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import tapeproxy
 from tapeproxy.proxy.ca import CertificateAuthority
@@ -51,6 +53,9 @@ from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.secretvars import secret_names, secret_values
 from tapeproxy.tapes.trace import TraceHasher
 from tapeproxy.tapes.troubles import Troubles
+
+if TYPE_CHECKING:
+    from tapeproxy.addons.failures import Failures
 
 LINGER = 2.0
 """Seconds that exchanges under way when the agent has exited are given to end by themselves."""
@@ -113,11 +118,30 @@ class Recorded:
     troubles: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
+class TapingWire(Protocol):
+    """What a recording needs of the wire that feeds it: a whole one, or its part of one that many share."""
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def failures(self) -> "Failures": ...
+
+    @property
+    def untaped(self) -> Counter[tuple[str, str]]: ...
+
+    async def drain(self, timeout: float) -> None:
+        """Give exchanges under way `timeout` seconds, then disconnect everyone."""
+
+    async def stop(self) -> None:
+        """End the wire; again does nothing."""
+
+
 class Recording:
     """An open recording: programs that run with `environment` are taped."""
 
     def __init__(
-        self, tape: "FollowedTape", wire: RecordWire, environment: dict[str, str], settings: RecordSettings
+        self, tape: "FollowedTape", wire: TapingWire, environment: dict[str, str], settings: RecordSettings
     ) -> None:
         self.environment = environment
         self._followed = tape
@@ -150,7 +174,8 @@ class Recording:
         if self.tape.failure is None:
             try:
                 noticed = Noticed(self._facts())
-                exchanges, traced, failed = _summarise(self.tape, noticed)
+                # In a thread: a wire that many runs share has others to serve meanwhile.
+                exchanges, traced, failed = await asyncio.to_thread(_summarise, self.tape.path, noticed)
                 trace, lanes = traced.hexdigest(), traced.lanes()
                 self._note_facts(noticed.facts())
             except (TapeFormatError, ValueError) as error:
@@ -305,12 +330,12 @@ async def recording(settings: RecordSettings, lost: Lost = _unheard) -> AsyncIte
     bundle = ca.bundle(upstream_of(settings.environment).ca_file)
     run = RunProcesses(run_id)
     tape = FollowedTape(redactor, Strangers(run), lost)
-    wire = RecordWire(_wire_options(settings, ca), tape, redactor, run.owns_port, tape.untagged)
+    wire = RecordWire(wire_options(settings, ca), tape, redactor, run.owns_port, tape.untagged)
     await wire.start()
     wire.failures.at_first = lambda error: lost(f"something could not be taped: {error}")
     try:
         # Last, so that a port in use leaves no tape, and replaces none.
-        environment = _open_tape(settings, tape, wire, key, redactor)
+        environment = open_tape(settings, tape, f"{settings.host}:{wire.port}", key, redactor)
     except BaseException:
         await wire.stop()
         raise
@@ -321,10 +346,13 @@ async def recording(settings: RecordSettings, lost: Lost = _unheard) -> AsyncIte
         await wire.stop()
 
 
-def _open_tape(
-    settings: RecordSettings, tape: FollowedTape, wire: RecordWire, key: bytes, redactor: Redactor
+def open_tape(
+    settings: RecordSettings, tape: FollowedTape, proxy: str, key: bytes, redactor: Redactor
 ) -> dict[str, str]:
-    """Create the tape, and what the shim needs; returns the shim's variables (none without a shim)."""
+    """Create the tape, and what the shim needs; returns the shim's variables (none without a shim).
+
+    `proxy` is the wire's HOST:PORT. Raises TapeWriteError.
+    """
     head = _head(settings, redactor, key)
     if not settings.shim:
         tape.create(settings, head)
@@ -359,7 +387,7 @@ def _open_tape(
         tmpdir=head.tmpdir,
         origin_ns=head.origin + epoch,
         sidecar=folder.absolute(),
-        proxy=f"{settings.host}:{wire.port}",
+        proxy=proxy,
         io=IoSettings(mode="record", base=settings.cwd) if settings.io else None,
         threads="1" if settings.threads else "",
     )
@@ -389,7 +417,8 @@ async def record(settings: RecordSettings, lost: Lost = _unheard) -> Recorded:
             return await session.finish(outcome)
 
 
-def _wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOptions:
+def wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOptions:
+    """How the wire of a recording listens, and whom it trusts."""
     world = upstream_of(settings.environment)
     trusted = settings.upstream_ca or world.ca_file
     return WireOptions(
@@ -428,13 +457,13 @@ def _rules(rules: tuple[Rule, ...], redactor: Redactor) -> Json:
     return {"user": [redactor.text(str(rule)) for rule in rules]} if rules else {}
 
 
-def _summarise(tape: TapeWriter, noticed: Noticed) -> tuple[int, TraceHasher, dict[tuple[str, str, str], int]]:
+def _summarise(path: Path, noticed: Noticed) -> tuple[int, TraceHasher, dict[tuple[str, str, str], int]]:
     """Read the tape back: number of exchanges, their trace, what failed. That it can be read is the point, too."""
     hasher = TraceHasher()
     exchanges = 0
     hosts: dict[int, str] = {}
     failed: Counter[tuple[str, str, str]] = Counter()
-    for entry in read_entries(tape.path):
+    for entry in read_entries(path):
         hasher.feed(entry.index, entry.record)
         match entry.record:
             case Request(url=url, body=body, headers=headers):

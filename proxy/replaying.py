@@ -61,6 +61,7 @@ _SILENCE = 0.2
 class ReplaySettings:
     """What to replay and how. `argv` empty: the taped command. `speed`: None at once, 1.0 as recorded.
 
+    `proxy`: the URL of a proxy that has accepted the connections and hands them over; empty: listen on `port`.
     `max_violations`: the run is stopped at so many. `timeout` in seconds. `threads`: keep the tape's order of locks;
     None: if it has one.
     `rules` are added to the tape's own, which
@@ -73,6 +74,7 @@ class ReplaySettings:
     argv: tuple[str, ...] = ()
     speed: float | None = None
     port: int = 0
+    proxy: str = ""
     timeout: float | None = None
     max_violations: int = 20
     on_drift: Literal["fail", "report"] = "fail"
@@ -146,6 +148,8 @@ class Wire:
         self.tape = tape
         self.ending = ending
         self.port = 0
+        self.address = ""
+        """Where the agent finds the proxy: HOST:PORT."""
         self._threads = keeps_order(tape, settings.threads, settings.tape)
         self._ca = CertificateAuthority.open()
         self._redactor = _redactor(tape, settings)
@@ -210,7 +214,7 @@ class Wire:
             )
             replayer.untagged = session.shims.untagged
             replayer.keeps_order = self.settings.speed is None
-            session.environment |= session.shims.variables(self.settings.environment, f"127.0.0.1:{self.port}")
+            session.environment |= session.shims.variables(self.settings.environment, self.address)
             server.before_request = session.shims.drain
         return session
 
@@ -233,7 +237,13 @@ class Wire:
             is_inside,
             Serving(port=self.settings.port, speed=self.settings.speed),
         )
-        self.port = await server.start()
+        if self.settings.proxy:
+            server.serve_others()
+            self.address = self.settings.proxy.rpartition("@")[2].rpartition("/")[2]
+            self.port = int(self.address.rpartition(":")[2])
+        else:
+            self.port = await server.start()
+            self.address = f"127.0.0.1:{self.port}"
         self._server = server
         return server
 
@@ -241,7 +251,7 @@ class Wire:
         """What the agent gets, but for its shim."""
         parent = self.settings.environment
         child = ChildSettings(
-            f"http://127.0.0.1:{self.port}",
+            self.settings.proxy or f"http://{self.address}",
             self._ca.bundle(),
             self._ca.certificate,
             run.run_id,
@@ -261,7 +271,7 @@ class Replaying:
         self.processes = run
         self.environment: dict[str, str] = {}
         self.shims: Shims | None = None
-        self._server = server
+        self.server = server
         self._replayer = server.replayer
         self._refusals = server.refusals
         self._leftovers: list[str] = []
@@ -284,7 +294,7 @@ class Replaying:
         try:
             if ended := await end_leftovers(self.processes):
                 self._leftovers = [f"processes that outlived the agent were ended: {ended}"]
-            await self._server.fall_silent(_SILENCE)
+            await self.server.fall_silent(_SILENCE)
         finally:
             self._close(sweep=True)
 

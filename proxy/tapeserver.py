@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from tapeproxy.proxy.connection import Connection
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.tapes.errors import PortInUseError
+from tapeproxy.tapes.records import Headers
 
 IDLE_SECONDS = 600.0
-_BACKLOG = 512
+BACKLOG = 512
+"""Connections that may wait to be accepted."""
 _POLL = 0.001
 _READ = 1 << 18
 """Bytes taken from a socket at once: a large request is then decrypted and parsed in one go."""
@@ -63,12 +65,29 @@ class TapeServer:
         self.loop = asyncio.get_running_loop()
         host, port = self.serving.host, self.serving.port
         try:
-            self._server = await self.loop.create_server(lambda: Connection(self), host, port, backlog=_BACKLOG)
+            self._server = await self.loop.create_server(lambda: Connection(self), host, port, backlog=BACKLOG)
         except OSError as error:
             raise PortInUseError(host, port, (error.strerror or str(error)).lower()) from None
         self._schedule_sweep()
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
+
+    def serve_others(self) -> None:
+        """Listen nowhere: connections are brought by `take_over`."""
+        self.loop = asyncio.get_running_loop()
+        self._schedule_sweep()
+
+    def take_over(self, transport: asyncio.Transport, data: bytes, check: Callable[[Headers], Headers | bytes]) -> None:
+        """Serve a connection that somebody else has accepted; `data` came on it. `check`: see Connection."""
+        connection = Connection(self, check)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        transport.resume_reading()
+        while data and not transport.is_closing():
+            room = connection.get_buffer(len(data))
+            piece, data = data[: len(room)], data[len(room) :]
+            room[: len(piece)] = piece
+            connection.buffer_updated(len(piece))
 
     def renew(self, replayer: Replayer, is_inside: Callable[[str, int], bool]) -> None:
         """Serve another replay from here on: nothing of the one before it is left but the port and the certificates."""

@@ -25,7 +25,8 @@ _LONGEST_LOOK = 0.005
 _HELD = 2.0
 """Seconds that an answer waits for other tasks of the agent to complete. More, and they wait for it themselves."""
 
-type Turn = Asked | Violation
+type Turn = Asked | Violation | bytes
+"""Bytes are an answer that is ready, after which the connection ends."""
 
 
 class Line(Protocol):
@@ -155,8 +156,8 @@ class Turns:
         self._line.resume_reading()
 
     def _answer(self, turn: Turn, keep: bool) -> None:
-        if isinstance(turn, Violation):
-            self._line.send(turn.to_answer())
+        if isinstance(turn, Violation | bytes):
+            self._line.send(turn if isinstance(turn, bytes) else turn.to_answer())
             self._finish("close")
             return
         self._server.before_request()

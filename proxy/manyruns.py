@@ -1,0 +1,90 @@
+"""Many runs behind one proxy: how it is set up, who is let in, and how long a run may be idle. Opens nothing."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tapeproxy.tapes.credentials import RefusedError, check_token, split_credentials
+from tapeproxy.tapes.hosts import is_loopback
+from tapeproxy.tapes.records import Headers
+
+SUFFIX = ".tape.jsonl.gz"
+_ANYWHERE = ("", "0.0.0.0", "::")
+_ANY_PASSWORD = "x"
+"""Some clients send no user without a password."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManySettings:
+    """Where the tapes are, and how to listen. `idle`: seconds without a client after which a run ends; 0: never.
+
+    `hosts` are --map rules. `speed` is a replay's: None at once, 1.0 as recorded. `ports`: each run gets a port.
+    """
+
+    folder: Path
+    environment: Mapping[str, str]
+    cwd: str
+    host: str = "127.0.0.1"
+    port: int = 0
+    hosts: Mapping[str, str] = field(default_factory=dict[str, str])
+    speed: float | None = None
+    idle: float = 0.0
+    ports: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """How a run that has not ended is doing."""
+
+    name: str
+    tape: str
+    asked: int
+    clients: int
+    violations: int = 0
+    port: int = 0
+
+
+class Door:
+    """Lets clients in by their credentials, or by the port that they come by."""
+
+    def __init__(self, host: str) -> None:
+        """Where `host` is not this machine alone, everybody has to know `token`."""
+        self.host = host
+        self.token = "" if is_loopback(host) else secrets.token_urlsafe(24)
+        self._names: dict[int, str] = {}
+        self._ports: dict[str, int] = {}
+
+    @property
+    def reached(self) -> str:
+        """The host by which a program on this machine gets here."""
+        host = "127.0.0.1" if self.host in _ANYWHERE else self.host
+        return f"[{host}]" if ":" in host else host
+
+    def give(self, port: int, name: str) -> None:
+        """Whoever comes by `port` belongs to the run `name` from here on."""
+        self._names[port], self._ports[name] = name, port
+
+    def port_of(self, name: str) -> int:
+        """The port of a run; 0: it has none."""
+        return self._ports.get(name, 0)
+
+    def claim(self, port: int, headers: Headers) -> tuple[str, Headers]:
+        """The name that a client of `port` gives, empty for none, and its headers without credentials.
+
+        Raises RefusedError.
+        """
+        credentials, rest = split_credentials(headers)
+        check_token(credentials, self.token)
+        given = "" if credentials is None else credentials.name
+        named = self._names.get(port, "")
+        if named and given not in ("", named):
+            raise RefusedError(f"this port is for the run {named}, and no other", fix="leave the name out")
+        return named or given, rest
+
+    def url(self, name: str, port: int) -> str:
+        """The proxy's URL for a run; `port` is the one for all."""
+        own = self.port_of(name)
+        password = self.token or _ANY_PASSWORD
+        user = f"{name}:{password}@" if self.token or not own else ""
+        return f"http://{user}{self.reached}:{own or port}"
