@@ -8,6 +8,7 @@ from typing import Literal
 import click
 
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.manyruns import variables_of
 from tapeproxy.proxy.state import State, no_proxy, read_state
 from tapeproxy.tapes.errors import TapeproxyError
 
@@ -18,6 +19,7 @@ _SAY_AFTER = 0.5
 
 @click.command(context_settings=HELP)
 @click.option("--shell", type=click.Choice(["sh", "fish"]), default="sh", show_default=True, help="Whose syntax.")
+@click.option("--tape", metavar="NAME", help="Of many tapes, the one of this name; its run begins, if it has not.")
 @click.option("--unset", is_flag=True, help="Print what removes the variables again; no proxy has to run.")
 @click.option(
     "--wait",
@@ -27,7 +29,7 @@ _SAY_AFTER = 0.5
     metavar="SECONDS",
     help="How long a proxy may take to start.",
 )
-def command(shell: Literal["sh", "fish"], unset: bool, wait: float) -> int:
+def command(shell: Literal["sh", "fish"], tape: str | None, unset: bool, wait: float) -> int:
     """Print the variables that send a shell's programs through `start`'s proxy.
 
     \b
@@ -48,10 +50,14 @@ def command(shell: Literal["sh", "fish"], unset: bool, wait: float) -> int:
         return 0
     try:
         state = _await_state(wait)
+        variables: Mapping[str, str] = state.variables
+        removed = state.removed
+        if tape is not None or state.control:
+            variables, removed = variables_of(state, tape)
     except TapeproxyError:
         click.echo("false")
         raise
-    click.echo(render_exports(state.variables, shell) + render_unsets(state.removed, shell), nl=False)
+    click.echo(render_exports(variables, shell) + render_unsets(removed, shell), nl=False)
     return 0
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,11 +132,13 @@ def command(
 class Teller:
     """Prints violations and drifts as they happen, the first ones whole.
 
-    `guard`: what to say of the guard in force. `taped_in`: the folder of the recording, known after `begin`.
+    `guard`: what to say of the guard in force. `taped_in`: the folder of the recording, known after `begin`. `run`: the
+    name of the replay, where there are several.
     """
 
-    def __init__(self, guard: str = "") -> None:
+    def __init__(self, guard: str = "", *, run: str = "") -> None:
         self.taped_in = ""
+        self._run = f"{run}: " if run else ""
         self._guard = guard
         self._told = 0
 
@@ -144,11 +147,9 @@ class Teller:
         self.taped_in = replaying.tape.head.cwd
         if self._guard:
             click.echo(f"tapeproxy: {printable(self._guard)}", err=True)
-        if not replaying.ending.sealed:
-            click.echo("tapeproxy: warning: the tape was interrupted; it is replayed as far as it goes", err=True)
-        elif replaying.tape.seal is not None and replaying.tape.seal.outcome == REPAIRED:
-            said = "the tape is a repaired one, of an interrupted recording"
-            click.echo(f"tapeproxy: warning: {said}; it is replayed as far as it goes", err=True)
+        seal = replaying.tape.seal
+        for line in not_whole(sealed=replaying.ending.sealed, outcome="" if seal is None else seal.outcome):
+            click.echo(f"tapeproxy: {line}", err=True)
 
     def notice(self, found: "Violation | Drift") -> None:
         """Print one, whole or in a line."""
@@ -158,19 +159,36 @@ class Teller:
         screen = screen_of(sys.stderr)
         word = screen.paint("violation", "red", bold=True) if isinstance(found, Violation) else "drift"
         text = found.to_text() if self._told <= _SHOWN else f"{found.what}: {found.request}"
-        click.echo(f"tapeproxy: {word}: " + "\n".join(printable(line) for line in text.split("\n")), err=True)
+        click.echo(
+            f"tapeproxy: {self._run}{word}: " + "\n".join(printable(line) for line in text.split("\n")), err=True
+        )
+
+
+def not_whole(*, sealed: bool, outcome: str) -> Iterator[str]:
+    """What is to be said of a tape whose recording did not end in order; `outcome`: that of its seal."""
+    if not sealed:
+        yield "warning: the tape was interrupted; it is replayed as far as it goes"
+    elif outcome == REPAIRED:
+        yield "warning: the tape is a repaired one, of an interrupted recording; it is replayed as far as it goes"
 
 
 def tell(result: "Replayed", settings: "ReplaySettings", teller: Teller, *, quiet: bool, listed: bool = False) -> None:
     """Say how the replay went; `listed`: with the exchanges that were not asked for."""
+    for line in told(result, settings, teller, quiet=quiet, listed=listed):
+        click.echo(f"tapeproxy: {line}", err=True)
+
+
+def told(
+    result: "Replayed", settings: "ReplaySettings", teller: Teller, *, quiet: bool = False, listed: bool = False
+) -> list[str]:
+    """What there is to say of a replay, in lines."""
     screen = screen_of(sys.stderr)
     lines = [*warnings(result)]
     lines += [] if quiet else [summary(result, settings.tape)]
     lines += ["\n".join(listing(result.unused, screen))] if listed else []
     if said := silence(result, teller.taped_in, str(Path.cwd()), screen):
         lines.append(said)
-    for line in lines:
-        click.echo(f"tapeproxy: {line}", err=True)
+    return lines
 
 
 def explained(result: "Replayed", settings: "ReplaySettings") -> "Replayed":

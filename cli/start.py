@@ -14,11 +14,12 @@ import click
 
 from tapeproxy.cli.choose import choose_tape, default_path
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.manyruns import many_settings, serve_many, stop_run
 from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
 from tapeproxy.cli.replay import Pace, Teller, tell
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.proxy.state import NoProxyError, State, already_running, clear_state, no_proxy, read_state, write_state
-from tapeproxy.tapes.errors import TapeWriteError
+from tapeproxy.tapes.errors import TapeWriteError, UsageError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.recording import RecordSettings
@@ -28,9 +29,18 @@ if TYPE_CHECKING:
 @click.command(context_settings=HELP)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The tape to write.  [default: in .tapes]")
 @click.option("--force", is_flag=True, help="Replace the tape if it exists.")
-@click.option("--replay", "replayed", metavar="TAPE", help="Serve this tape instead of recording one.")
+@click.option("--record", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Record many runs into DIR.")
+@click.option("--replay", "replayed", metavar="TAPE|DIR", help="Serve this tape, or those in DIR, and record none.")
 @click.option("--pace", type=Pace(), default="none", metavar="none|recorded|FACTOR", help="As for replay.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
+@click.option("--listen", metavar="HOST", help="With DIR: where to listen; see below.  [default: 127.0.0.1]")
+@click.option("--port-per-tape", "ports", is_flag=True, help="With DIR: `env --tape` gives each run a port of its own.")
+@click.option(
+    "--idle",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="With DIR: end a run that had no client for so long; 0: never.  [default: 3600]",
+)
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
 @rule_options
 @redact_options
@@ -39,9 +49,13 @@ def command(
     ctx: click.Context,
     output: Path | None,
     force: bool,
+    folder: Path | None,
     replayed: str | None,
     pace: float | None,
     port: int,
+    listen: str | None,
+    ports: bool,
+    idle: float | None,
     maps: tuple[str, ...],
 ) -> int:
     """Run a proxy until it is stopped, for agents started elsewhere.
@@ -51,12 +65,36 @@ def command(
     eval "$(tapeproxy env)"              this shell's programs now go through it
     python agent.py
     tapeproxy stop                       seals the tape
+
+    Many runs go through one proxy with --record DIR or --replay DIR. Each client says whose it is by the user in the
+    proxy's URL, and gets a tape, an index and a report of its own; `stop NAME` ends one run and exits as `replay` does.
+
+    \b
+    tapeproxy start --record tapes &
+    eval "$(tapeproxy env --tape planner)" && python planner.py
+    HTTPS_PROXY=http://critic:x@127.0.0.1:PORT curl ...
+    tapeproxy status
+    tapeproxy stop planner
+
+    A name that is used again after its run has ended begins NAME-2; nothing is replaced. In a replay, a client without
+    a name gets the only tape, if there is one alone. Elsewhere than on loopback (--listen) everybody needs the token
+    that is printed at the start, as in http://NAME:TOKEN@HOST:PORT.
     """
     from tapeproxy.addons.hostmap import parse_map
 
     environment, rules = dict(os.environ), given_rules(ctx)
     if running := read_state():
         raise already_running(running)
+    many = folder or (Path(replayed) if replayed is not None and Path(replayed).is_dir() else None)
+    if many is not None:
+        _check_many(folder, replayed, output=output)
+        given = {"host": listen or "127.0.0.1", "port": port, "ports": ports, "idle": 3600.0 if idle is None else idle}
+        tapes = many_settings(many, **given, hosts=parse_map(maps), speed=pace, rules=rules)
+        return asyncio.run(serve_many(tapes, "record" if folder else "replay", until_stopped))
+    if listen is not None or ports or idle is not None:
+        raise UsageError(
+            "--listen, --port-per-tape and --idle are for many tapes", fix="add --record DIR or --replay DIR"
+        )
     if replayed is not None:
         from tapeproxy.proxy.replaying import ReplaySettings
 
@@ -81,9 +119,25 @@ def command(
     return asyncio.run(_record(settings))
 
 
+def _check_many(folder: Path | None, replayed: str | None, *, output: Path | None) -> None:
+    if folder is not None and replayed is not None:
+        raise UsageError("--record and --replay are two things", fix="leave one of them out")
+    if output is not None:
+        raise UsageError("-o names one tape", fix="leave it out: with --record DIR clients name theirs")
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise UsageError("--record wants a folder", where=str(folder), fix="name another")
+
+
 @click.command(context_settings=HELP)
-def stop() -> int:
-    """Stop the proxy that `start` runs here, and seal its tape."""
+@click.argument("name", required=False)
+def stop(name: str | None) -> int:
+    """Stop the proxy that `start` runs here, and seal its tape.
+
+    With NAME only the run of that name, of many: what came of it is printed, and the exit code is that of a replay, or
+    5 if the tape could not be written whole.
+    """
+    if name is not None:
+        return stop_run(name)
     state = read_state()
     if state is None:
         raise no_proxy()
@@ -94,6 +148,8 @@ def stop() -> int:
             raise NoProxyError(f"the proxy (process {state.pid}) does not stop", fix=f"end it with: kill {state.pid}")
         time.sleep(0.02)
     did = "the tape is" if state.mode == "record" else "it served"
+    if state.control:
+        did = "the tapes are in" if state.mode == "record" else "it served tapes of"
     click.echo(f"tapeproxy: stopped: {did} {state.tape}", err=True)
     click.echo('tapeproxy: a shell that took its variables still has them: eval "$(tapeproxy env --unset)"', err=True)
     return 0
@@ -105,7 +161,7 @@ async def _record(settings: "RecordSettings") -> int:
 
     async with recording(settings, warner(strict=False)) as session:
         with _announced(settings.environment, session.environment, "record", settings.tape, session.port):
-            await _until_stopped()
+            await until_stopped()
             result = await session.finish(None)
     for line in (*warnings(result), *(() if result.failure is not None else closing_lines(result))):
         click.echo(f"tapeproxy: {line}", err=True)
@@ -121,7 +177,7 @@ async def _serve(settings: "ReplaySettings") -> int:
     teller.begin(session)
     try:
         with _announced(settings.environment, session.environment, "replay", settings.tape, session.port):
-            await _until_stopped()
+            await until_stopped()
     finally:
         await session.stop()
     result = session.verdict(settings, None, time.monotonic_ns() - begun)
@@ -143,7 +199,7 @@ def _announced(parent: Mapping[str, str], child: Mapping[str, str], mode: str, t
         clear_state(state.pid)
 
 
-async def _until_stopped() -> None:
+async def until_stopped() -> None:
     """Wait for Ctrl-C, SIGTERM or SIGHUP."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
-from tapeproxy.proxy.manyruns import SUFFIX, Door, ManySettings, RunStatus
+from tapeproxy.proxy.manyruns import SUFFIX, Door, EndedRun, ManySettings, RunStatus
 from tapeproxy.proxy.processes import RunProcesses
-from tapeproxy.proxy.recording import FollowedTape, Recorded, Recording, RecordSettings, open_tape, wire_options
+from tapeproxy.proxy.recording import FollowedTape, Recording, RecordSettings, open_tape, wire_options
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.sharedwire import RunWire, SharedWire
 from tapeproxy.proxy.strangers import Strangers
@@ -96,33 +96,40 @@ class ManyRecordings:
             self.door.give(await self._wire.open_door(self._settings.host), name)
         return self._open(name, shim=True).recording.environment
 
-    async def finish(self, name: str) -> Recorded | None:
+    async def finish(self, name: str) -> EndedRun | None:
         """End a run and seal its tape; None: there is none. Its name is free for another run at once."""
         run = self._runs.pop(name, None)
         if run is None:
             return None
         try:
-            return await run.recording.finish(None)
+            return EndedRun(name=name, recorded=await run.recording.finish(None))
         finally:
             await run.wire.stop()
 
-    async def finish_idle(self) -> list[tuple[str, Recorded]]:
+    async def finish_idle(self) -> list[EndedRun]:
         """End the runs that had no client for too long."""
         now, idle = time.monotonic(), self._settings.idle
         for run in self._runs.values():
             if run.wire.taping.clients:
                 run.seen = now
         names = [name for name, run in self._runs.items() if idle and now - run.seen > idle]
-        ended = [(name, await self.finish(name)) for name in names]
-        return [(name, result) for name, result in ended if result is not None]
+        return await self._finish(names)
 
-    async def stop(self) -> list[tuple[str, Recorded]]:
+    async def stop(self) -> list[EndedRun]:
         """End every run, then the wire."""
-        names = [*self._runs]
-        results = await asyncio.gather(*map(self.finish, names))
-        await self._wire.drain(0)
-        await self._wire.stop()
-        return [(name, result) for name, result in zip(names, results, strict=True) if result is not None]
+        try:
+            return await self._finish([*self._runs])
+        finally:
+            await self._wire.drain()
+            await self._wire.stop()
+
+    async def _finish(self, names: list[str]) -> list[EndedRun]:
+        # All of them to their end, then the first error: a tape that can't be sealed must not keep another from it.
+        results = await asyncio.gather(*map(self.finish, names), return_exceptions=True)
+        for error in results:
+            if isinstance(error, BaseException):
+                raise error
+        return [ended for ended in results if isinstance(ended, EndedRun)]
 
     def status(self) -> list[RunStatus]:
         """The runs that have not ended."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tapeproxy.proxy.manyruns import Door, ManySettings, RunStatus
+from tapeproxy.proxy.manyruns import Door, EndedRun, ManySettings, RunStatus
 from tapeproxy.proxy.reception import Reception
-from tapeproxy.proxy.replaying import Replayed, Replaying, ReplaySettings, Wire
+from tapeproxy.proxy.replaying import Replaying, ReplaySettings, Wire
 from tapeproxy.proxy.tapeserver import BACKLOG, TapeServer
 from tapeproxy.tapes.credentials import RefusedError
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError
@@ -56,7 +56,10 @@ class ManyReplays:
 
     def names(self) -> dict[str, Path]:
         """What there is to replay."""
-        found = sorted(path for path in self._settings.folder.iterdir() if path.name.endswith(_PLAIN_SUFFIX))
+        try:
+            found = sorted(path for path in self._settings.folder.iterdir() if path.name.endswith(_PLAIN_SUFFIX))
+        except OSError:  # removed meanwhile
+            return {}
         return {path.name.removesuffix(_PLAIN_SUFFIX).removesuffix(".tape"): path for path in found if path.is_file()}
 
     async def variables(self, name: str) -> dict[str, str]:
@@ -69,34 +72,42 @@ class ManyReplays:
             self.door.give(await self._listen(0), name)
         return (await self._open(name, shim=True)).session.environment
 
-    async def finish(self, name: str) -> tuple[ReplaySettings, Replayed] | None:
+    async def finish(self, name: str) -> EndedRun | None:
         """End a replay; None: there is none of this name."""
         run = self._runs.pop(name, None)
         if run is None:
             return None
         await run.session.stop()
-        return run.settings, run.session.verdict(run.settings, None, time.monotonic_ns() - run.began)
+        session, settings = run.session, run.settings
+        return EndedRun(
+            name=name,
+            replayed=session.verdict(settings, None, time.monotonic_ns() - run.began),
+            replay=settings,
+            taped_in=session.tape.head.cwd,
+            sealed=session.ending.sealed,
+        )
 
-    async def finish_idle(self) -> list[tuple[str, tuple[ReplaySettings, Replayed]]]:
+    async def finish_idle(self) -> list[EndedRun]:
         """End the replays that had no client for too long."""
         now, idle = time.monotonic(), self._settings.idle
         for run in self._runs.values():
             if run.session.server.connections:
                 run.seen = now
         names = [name for name, run in self._runs.items() if idle and now - run.seen > idle]
-        ended = [(name, await self.finish(name)) for name in names]
-        return [(name, result) for name, result in ended if result is not None]
+        return await self._finish(names)
 
-    async def stop(self) -> list[tuple[str, tuple[ReplaySettings, Replayed]]]:
+    async def stop(self) -> list[EndedRun]:
         """End every replay, and listen no more."""
         for server in self._servers:
             server.close()
-        ended = [(name, await self.finish(name)) for name in [*self._runs]]
-        return [(name, result) for name, result in ended if result is not None]
+        return await self._finish([*self._runs])
 
     def status(self) -> list[RunStatus]:
         """The replays that have not ended."""
         return [self._status(name, run) for name, run in self._runs.items()]
+
+    async def _finish(self, names: list[str]) -> list[EndedRun]:
+        return [ended for name in names if (ended := await self.finish(name)) is not None]
 
     def _status(self, name: str, run: _Run) -> RunStatus:
         server = run.session.server

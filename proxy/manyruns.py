@@ -4,10 +4,15 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tapeproxy.tapes.credentials import RefusedError, check_token, split_credentials
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.records import Headers
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.recording import Recorded
+    from tapeproxy.proxy.replaying import Replayed, ReplaySettings
 
 SUFFIX = ".tape.jsonl.gz"
 _ANYWHERE = ("", "0.0.0.0", "::")
@@ -31,6 +36,21 @@ class ManySettings:
     speed: float | None = None
     idle: float = 0.0
     ports: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedRun:
+    """A run that is over, and what came of it: `recorded`, or `replayed` with the settings of the `replay`.
+
+    `taped_in`: the folder of the recording that was replayed; `sealed`: it had ended in order.
+    """
+
+    name: str
+    recorded: "Recorded | None" = None
+    replayed: "Replayed | None" = None
+    replay: "ReplaySettings | None" = None
+    taped_in: str = ""
+    sealed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.tape import Tape
 from tapeproxy.proxy.mitm import MitmWire, WireOptions
 from tapeproxy.tapes.credentials import RefusedError
 from tapeproxy.tapes.errors import PortInUseError
@@ -16,8 +14,10 @@ from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
+    from tapeproxy.addons.failures import Failures
     from tapeproxy.addons.sockets import Resets
     from tapeproxy.addons.switchboard import RunTaping, Switchboard
+    from tapeproxy.addons.tape import Tape
 
 
 class Reception(Protocol):
@@ -61,7 +61,7 @@ class SharedWire(MitmWire):
     def run(
         self,
         name: str,
-        tape: Tape,
+        tape: "Tape",
         redactor: Redactor,
         is_inside: Callable[[int], bool],
         untagged: Callable[[int], None],
@@ -119,11 +119,13 @@ class RunWire:
         return self._shared.port
 
     @property
-    def failures(self) -> Failures:
+    def failures(self) -> "Failures":
         """What went wrong while taping, of this run and of the wire as a whole since the run began."""
         own, wire = self.taping.failures, self._shared.failures
         if wire.count == self._others:
             return own
+        from tapeproxy.addons.failures import Failures
+
         both = Failures()
         both.count = own.count + wire.count - self._others
         both.first = own.first or wire.first

@@ -23,7 +23,10 @@ class NoProxyError(TapeproxyError):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A running proxy: its process, what it does, and the variables to set and to remove."""
+    """A running proxy: its process, what it does, and the variables to set and to remove.
+
+    One of many runs has no variables but a `control` port, and the `key` that is asked for there; `tape` is its folder.
+    """
 
     pid: int
     mode: str
@@ -31,6 +34,8 @@ class State:
     port: int
     variables: dict[str, str]
     removed: tuple[str, ...] = ()
+    control: int = 0
+    key: str = ""
 
 
 def state_path(folder: Path | None = None) -> Path:
@@ -101,14 +106,15 @@ def clear_state(pid: int) -> None:
 def _parse(data: Any) -> State:
     variables, removed = data["variables"], data["removed"]
     pid, port = data["pid"], data["port"]
+    control, key = data.get("control", 0), data.get("key", "")
     if not isinstance(variables, dict) or not isinstance(removed, list):
         raise TypeError("its variables are none")
-    texts = [data["mode"], data["tape"], *variables, *variables.values(), *removed]
-    if type(pid) is not int or not 1 < pid < 2**31 or type(port) is not int:
+    texts = [data["mode"], data["tape"], *variables, *variables.values(), *removed, key]
+    if type(pid) is not int or not 1 < pid < 2**31 or type(port) is not int or type(control) is not int:
         raise ValueError("a number in it is none")
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text in it is none")
-    return State(pid, data["mode"], data["tape"], port, dict(variables), tuple(removed))
+    return State(pid, data["mode"], data["tape"], port, dict(variables), tuple(removed), control, key)
 
 
 def _alive(pid: int) -> bool:

@@ -11,7 +11,7 @@ import sys
 
 def _install():  # type: () -> None
     mode = os.environ.get("TAPEPROXY_MODE")
-    if mode not in ("record", "replay") or sys.version_info < (3, 9):
+    if mode not in ("record", "replay") or sys.version_info < (3, 9) or _is_ours():
         return
     # Our own folder is ours to write to: compiling all of it anew costs each process 30 ms.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
@@ -24,6 +24,14 @@ def _install():  # type: () -> None
             os._exit(97)
     finally:
         sys.dont_write_bytecode = kept
+
+
+def _is_ours():  # type: () -> bool
+    """Whether this is `tapeproxy stop` and the like, in a shell that has a run's variables: no part of the run."""
+    words = list(getattr(sys, "orig_argv", ()))[1:]
+    if words[:2] == ["-m", "tapeproxy.cli.main"]:
+        words = ["tapeproxy", *words[2:]]
+    return len(words) > 1 and os.path.basename(words[0]) == "tapeproxy" and words[1] in ("env", "status", "stop")
 
 
 def _hide(folder):  # type: (str) -> None
