@@ -92,8 +92,9 @@ class Switchboard:
     # --- who comes in ------------------------------------------------------------------------------------------
 
     def http_connect(self, flow: "HTTPFlow") -> None:
-        if self._enter(flow) is not None:
-            self._in_tunnel.add(flow.client_conn.id)
+        client = flow.client_conn.id
+        if client not in self._in_tunnel and self._enter(flow) is not None:
+            self._in_tunnel.add(client)
 
     def requestheaders(self, flow: "HTTPFlow") -> None:
         if flow.request.method == "PRI":

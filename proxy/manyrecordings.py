@@ -16,7 +16,7 @@ from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
 from tapeproxy.proxy.manyruns import SUFFIX, Door, EndedRun, ManySettings, RunStatus
 from tapeproxy.proxy.processes import RunProcesses
-from tapeproxy.proxy.recording import FollowedTape, Recording, RecordSettings, open_tape, wire_options
+from tapeproxy.proxy.recording import FollowedTape, Recorded, Recording, RecordSettings, open_tape, wire_options
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.sharedwire import RunWire, SharedWire
 from tapeproxy.proxy.strangers import Strangers
@@ -35,6 +35,7 @@ class _Run:
     recording: Recording
     wire: RunWire
     tape: "_CountedTape"
+    processes: RunProcesses
     seen: float
     """When a client was last there, by time.monotonic."""
 
@@ -64,6 +65,7 @@ class ManyRecordings:
         self._key = load_key()
         self._wire = SharedWire(wire_options(self._record_settings(settings.folder), self._ca), self)
         self._runs: dict[str, _Run] = {}
+        self._ending: set[asyncio.Task[Recorded]] = set()
 
     @property
     def port(self) -> int:
@@ -94,23 +96,30 @@ class ManyRecordings:
         check_name(name)
         if self._settings.ports and not self.door.port_of(name):
             self.door.give(await self._wire.open_door(self._settings.host), name)
-        return self._open(name, shim=True).recording.environment
+        return self.door.led_here(self._open(name, shim=True).recording.environment, name, self.port)
 
     async def finish(self, name: str) -> EndedRun | None:
         """End a run and seal its tape; None: there is none. Its name is free for another run at once."""
         run = self._runs.pop(name, None)
         if run is None:
             return None
+        # A task of its own: whoever asked for it may leave, and the tape is sealed all the same.
+        ending = asyncio.create_task(self._end(run))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        return EndedRun(name=name, recorded=await asyncio.shield(ending))
+
+    async def _end(self, run: _Run) -> Recorded:
         try:
-            return EndedRun(name=name, recorded=await run.recording.finish(None))
+            return await run.recording.finish(None)
         finally:
             await run.wire.stop()
 
     async def finish_idle(self) -> list[EndedRun]:
-        """End the runs that had no client for too long."""
+        """End the runs that had no client for too long, and no process that has its variables."""
         now, idle = time.monotonic(), self._settings.idle
         for run in self._runs.values():
-            if run.wire.taping.clients:
+            if run.wire.taping.clients or (now - run.seen > idle and run.processes.pids()):
                 run.seen = now
         names = [name for name, run in self._runs.items() if idle and now - run.seen > idle]
         return await self._finish(names)
@@ -120,6 +129,7 @@ class ManyRecordings:
         try:
             return await self._finish([*self._runs])
         finally:
+            await asyncio.gather(*self._ending, return_exceptions=True)
             await self._wire.drain()
             await self._wire.stop()
 
@@ -164,7 +174,7 @@ class ManyRecordings:
         url = self.door.url(name, self.port)
         child = ChildSettings(url, self._bundle, self._ca.certificate, processes.run_id)
         recording = Recording(tape, wire, child_environment(environment, child) | given)
-        return _Run(recording, wire, tape, time.monotonic())
+        return _Run(recording, wire, tape, processes, time.monotonic())
 
     def _open_tape(self, name: str, tape: FollowedTape, redactor: Redactor, *, shim: bool) -> dict[str, str]:
         address = f"{self.door.reached}:{self.door.port_of(name) or self.port}"

@@ -70,7 +70,8 @@ class ManyReplays:
         name = self._choose(name)
         if self._settings.ports and not self.door.port_of(name):
             self.door.give(await self._listen(0), name)
-        return (await self._open(name, shim=True)).session.environment
+        run = await self._open(name, shim=True)
+        return self.door.led_here(run.session.environment, name, self.port)
 
     async def finish(self, name: str) -> EndedRun | None:
         """End a replay; None: there is none of this name."""
@@ -88,10 +89,11 @@ class ManyReplays:
         )
 
     async def finish_idle(self) -> list[EndedRun]:
-        """End the replays that had no client for too long."""
+        """End the replays that had no client for too long, and no process that has its variables."""
         now, idle = time.monotonic(), self._settings.idle
         for run in self._runs.values():
-            if run.session.server.connections:
+            session = run.session
+            if session.server.connections or (now - run.seen > idle and session.processes.pids()):
                 run.seen = now
         names = [name for name, run in self._runs.items() if idle and now - run.seen > idle]
         return await self._finish(names)
@@ -100,6 +102,8 @@ class ManyReplays:
         """End every replay, and listen no more."""
         for server in self._servers:
             server.close()
+        for opening in self._opening.values():
+            opening.cancel()
         return await self._finish([*self._runs])
 
     def status(self) -> list[RunStatus]:

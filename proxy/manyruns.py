@@ -102,6 +102,11 @@ class Door:
             raise RefusedError(f"this port is for the run {named}, and no other", fix="leave the name out")
         return named or given, rest
 
+    def led_here(self, environment: Mapping[str, str], name: str, port: int) -> dict[str, str]:
+        """An environment of the run `name` in which each proxy is the one where it is let in now: see `url`."""
+        before = environment["HTTPS_PROXY"]
+        return {key: self.url(name, port) if value == before else value for key, value in environment.items()}
+
     def url(self, name: str, port: int) -> str:
         """The proxy's URL for a run; `port` is the one for all."""
         own = self.port_of(name)

@@ -116,11 +116,16 @@ def crowd(proxy: Proxy) -> dict[str, str]:
     return all_at_once(running)
 
 
+def bytes_of(body: object) -> bytes:
+    assert isinstance(body, bytes)
+    return body
+
+
 def asked_of(path: Path) -> list[str]:
     """The names that stand in what was asked, one for each exchange."""
     tape, ending = load(path)
     assert ending.canonical, path
-    found = [re.search(rb"(?:q=|\")(\w+-\d)\.", e.request.url + b" " + e.request.body) for e in tape.exchanges]
+    found = [re.search(rb"(?:q=|\")(\w+-\d)\.", e.request.url + b" " + bytes_of(e.request.body)) for e in tape.exchanges]
     return ["" if match is None else match[1].decode() for match in found]
 
 

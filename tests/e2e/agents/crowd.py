@@ -45,11 +45,12 @@ async def with_aiohttp() -> None:
 
 def with_openai() -> None:
     import openai
+    from openai.types.chat import ChatCompletionMessageParam
 
     client = openai.OpenAI(max_retries=0)
     sys.stdin.readline()
     for n in ROUNDS:
-        messages: list[openai.types.chat.ChatCompletionMessageParam] = [
+        messages: list[ChatCompletionMessageParam] = [
             {"role": "user", "content": f"{NAME}. asks {n}"}
         ]
         for chunk in client.chat.completions.create(model="gpt-4o", messages=messages, stream=True):
