@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--replay", "replayed", metavar="TAPE|DIR", help="Serve this tape, or those in DIR, and record none.")
 @click.option("--pace", type=Pace(), default="none", metavar="none|recorded|FACTOR", help="As for replay.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
-@click.option("--listen", metavar="HOST", help="With DIR: where to listen; see below.  [default: 127.0.0.1]")
+@click.option("--listen", metavar="HOST", help="With DIR: where to listen; see above.  [default: 127.0.0.1]")
 @click.option("--port-per-tape", "ports", is_flag=True, help="With DIR: `env --tape` gives each run a port of its own.")
 @click.option(
     "--idle",
@@ -131,7 +131,7 @@ def _check_many(folder: Path | None, replayed: str | None, *, output: Path | Non
 @click.command(context_settings=HELP)
 @click.argument("name", required=False)
 def stop(name: str | None) -> int:
-    """Stop the proxy that `start` runs here, and seal its tape.
+    """Stop the proxy that `start` runs here, or one of its runs, and seal the tape.
 
     With NAME only the run of that name, of many: what came of it is printed, and the exit code is that of a replay, or
     5 if the tape could not be written whole.

@@ -30,7 +30,7 @@ def _is_ours():  # type: () -> bool
     """Whether this is `tapeproxy stop` and the like, in a shell that has a run's variables: no part of the run."""
     words = list(getattr(sys, "orig_argv", ()))[1:]
     if words[:2] == ["-m", "tapeproxy.cli.main"]:
-        words = ["tapeproxy", *words[2:]]
+        words[:2] = ["tapeproxy"]
     return len(words) > 1 and os.path.basename(words[0]) == "tapeproxy" and words[1] in ("env", "status", "stop")
 
 

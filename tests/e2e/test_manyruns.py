@@ -125,7 +125,9 @@ def asked_of(path: Path) -> list[str]:
     """The names that stand in what was asked, one for each exchange."""
     tape, ending = load(path)
     assert ending.canonical, path
-    found = [re.search(rb"(?:q=|\")(\w+-\d)\.", e.request.url + b" " + bytes_of(e.request.body)) for e in tape.exchanges]
+    found = [
+        re.search(rb"(?:q=|\")(\w+-\d)\.", e.request.url + b" " + bytes_of(e.request.body)) for e in tape.exchanges
+    ]
     return ["" if match is None else match[1].decode() for match in found]
 
 

@@ -50,9 +50,7 @@ def with_openai() -> None:
     client = openai.OpenAI(max_retries=0)
     sys.stdin.readline()
     for n in ROUNDS:
-        messages: list[ChatCompletionMessageParam] = [
-            {"role": "user", "content": f"{NAME}. asks {n}"}
-        ]
+        messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": f"{NAME}. asks {n}"}]
         for chunk in client.chat.completions.create(model="gpt-4o", messages=messages, stream=True):
             print(chunk.choices[0].delta.content if chunk.choices else chunk.usage)
 
