@@ -173,7 +173,9 @@ class ManyRecordings:
             raise
         url = self.door.url(name, self.port)
         child = ChildSettings(url, self._bundle, self._ca.certificate, processes.run_id)
-        recording = Recording(tape, wire, child_environment(environment, child) | given)
+        recording = Recording(
+            tape, wire, child_environment(environment, child) | given, self._record_settings(tape.writer.path)
+        )
         return _Run(recording, wire, tape, processes, time.monotonic())
 
     def _open_tape(self, name: str, tape: FollowedTape, redactor: Redactor, *, shim: bool) -> dict[str, str]:
@@ -204,4 +206,5 @@ class ManyRecordings:
             host=given.host,
             port=given.port,
             hosts=given.hosts,
+            rules=given.rules,
         )

@@ -178,6 +178,7 @@ class ManyReplays:
             tape=self.names()[name],
             environment=self._settings.environment,
             speed=self._settings.speed,
+            rules=self._settings.rules,
             shim=shim,
             proxy=self.door.url(name, self.port),
         )

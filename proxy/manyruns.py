@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tapeproxy.tapes.credentials import RefusedError, check_token, split_credentials
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.records import Headers
+from tapeproxy.tapes.rules import Rule
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.recording import Recorded
@@ -24,7 +25,8 @@ _ANY_PASSWORD = "x"
 class ManySettings:
     """Where the tapes are, and how to listen. `idle`: seconds without a client after which a run ends; 0: never.
 
-    `hosts` are --map rules. `speed` is a replay's: None at once, 1.0 as recorded. `ports`: each run gets a port.
+    `hosts` are --map rules; `rules` tell requests apart. `speed` is a replay's: None at once, 1.0 as recorded. `ports`:
+    each run gets a port.
     """
 
     folder: Path
@@ -33,6 +35,7 @@ class ManySettings:
     host: str = "127.0.0.1"
     port: int = 0
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
+    rules: tuple[Rule, ...] = ()
     speed: float | None = None
     idle: float = 0.0
     ports: bool = False
