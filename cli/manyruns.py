@@ -16,7 +16,7 @@ import click
 
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import Cell, Column, count, echo, printable, screen_of, table
-from tapeproxy.cli.replay import INTERRUPTED, Teller, told
+from tapeproxy.cli.replay import INTERRUPTED, Teller, told, write_report
 from tapeproxy.proxy.state import NoProxyError, State, clear_state, no_proxy, read_state, write_state
 from tapeproxy.tapes.errors import TapeWriteError, UsageError
 
@@ -44,11 +44,12 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run that is over: what there is to say, and what its command exits with."""
+    """A run that is over: what there is to say, what its command exits with, and of a replay the JSON report."""
 
     name: str
     lines: list[str]
     code: int
+    report: dict[str, Any] | None = None
 
 
 class Runs(Protocol):
@@ -104,7 +105,8 @@ class Daemon:
                 try:
                     await stopped()
                 finally:
-                    looking.cancel()
+                    if not looking.cancel():
+                        looking.result()
                     control.stop()
                     # Here, so that `stop` comes back when the tapes are sealed.
                     self._tell_all(await self._runs.stop())
@@ -149,7 +151,7 @@ class Daemon:
             names = ", ".join(status.name for status in self._runs.status()) or "none"
             raise NoProxyError(f"there is no run {name!a} under way", fix=f"those under way: {names}")
         ended = self._ended(result)
-        return {"lines": ended.lines, "code": ended.code}
+        return {"lines": ended.lines, "code": ended.code, "report": ended.report}
 
     async def _status(self, _: str) -> Mapping[str, Any]:
         return {"runs": [asdict(status) for status in self._runs.status()], "refused": self._refused.total()}
@@ -178,7 +180,8 @@ class Daemon:
             teller = self._tellers.pop(run.name, None) or Teller()
             teller.taped_in = run.taped_in
             interrupted = [] if run.sealed else [INTERRUPTED]
-            ended = Ended(run.name, [*interrupted, *told(run.replayed, run.replay, teller)], run.replayed.exit_code)
+            lines = [*interrupted, *told(run.replayed, run.replay, teller)]
+            ended = Ended(run.name, lines, run.replayed.exit_code, run.replayed.to_json())
         self._codes.add(ended.code)
         return ended
 
@@ -196,13 +199,20 @@ async def serve_many(settings: "ManySettings", mode: str, stopped: Callable[[], 
     return await Daemon(settings, mode).run(stopped)
 
 
-def stop_run(name: str) -> int:
-    """End one run of the proxy of this folder, and say how it went; returns its exit code. Raises NoProxyError."""
+def stop_run(name: str, report: Path | None) -> int:
+    """End one run of the proxy of this folder, and say how it went; returns its exit code.
+
+    `report`: where to write what came of a replay. Raises NoProxyError, and UsageError for a report that can't be.
+    """
     from tapeproxy.proxy.control import ask
 
     answer = ask(_running(), "stop", name)
     for line in answer["lines"]:
         click.echo(f"tapeproxy: {line}", err=True)
+    if report is not None and answer["report"] is not None:
+        write_report(report, answer["report"])
+    elif report is not None:
+        click.echo("tapeproxy: a recording has no report; see: tapeproxy show", err=True)
     code: int = answer["code"]
     return code
 

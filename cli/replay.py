@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +125,7 @@ def command(
     elif not quiet and not run.no_shim and (line := unexplained(result, path, settings.argv)):
         click.echo(f"tapeproxy: {line}", err=True)
     if report is not None:
-        write_report(report, result)
+        write_report(report, result.to_json())
     return result.exit_code
 
 
@@ -206,12 +206,12 @@ def explained(result: "Replayed", settings: "ReplaySettings") -> "Replayed":
     return dataclasses.replace(result, provenance=found)
 
 
-def write_report(path: Path, result: "Replayed") -> None:
+def write_report(path: Path, report: Mapping[str, Any]) -> None:
     """Write the JSON report. Raises UsageError when the file can't be written."""
     import orjson
 
     try:
-        path.write_bytes(orjson.dumps(result.to_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     except OSError as error:
         raise UsageError(
             f"the report cannot be written: {(error.strerror or str(error)).lower()}", where=str(path)

@@ -130,14 +130,19 @@ def _check_many(folder: Path | None, replayed: str | None, *, output: Path | Non
 
 @click.command(context_settings=HELP)
 @click.argument("name", required=False)
-def stop(name: str | None) -> int:
+@click.option(
+    "--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="With NAME: as of replay."
+)
+def stop(name: str | None, report: Path | None) -> int:
     """Stop the proxy that `start` runs here, or one of its runs, and seal the tape.
 
     With NAME only the run of that name, of many: what came of it is printed, and the exit code is that of a replay, or
     5 if the tape could not be written whole.
     """
     if name is not None:
-        return stop_run(name)
+        return stop_run(name, report)
+    if report is not None:
+        raise UsageError("--report is of one run", fix="name it: tapeproxy stop NAME --report FILE")
     state = read_state()
     if state is None:
         raise no_proxy()

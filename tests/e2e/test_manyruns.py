@@ -228,15 +228,28 @@ def test_a_replay_says_what_there_is_and_exits_as_replay_does(cli: Cli, provider
             assert refused.stdout.endswith("000 407"), refused.stdout
             assert "one of these names: one, two" in refused.stdout
         assert curl(SEARCH.replace("tide", "moon"), proxy=proxy.url("two:x")).stdout.endswith("200 470")
-        reports = {name: cli.run("stop", name) for name in ("one", "two", "three")}
+        reports = {name: cli.run("stop", name, "--report", f"{name}.json") for name in ("one", "two", "three")}
         assert {name: report.returncode for name, report in reports.items()} == {"one": 0, "two": 3, "three": 2}
         assert "1 of 1 exchange served, 0 violations" in reports["one"].stderr
         assert "0 of 1 exchange served, 1 violation" in reports["two"].stderr
+        found = {name: json.loads((cli.cwd / f"{name}.json").read_text())["violations"] for name in ("one", "two")}
+        assert {name: [one["kind"] for one in ones] for name, ones in found.items()} == {"one": [], "two": ["miss"]}
         # The tape can be replayed again.
         assert curl(SEARCH, proxy=proxy.url("two:x")).stdout.endswith("200 200")
         code, said = proxy.end()
     assert code == 3
     assert "two: violation: this request is not on the tape" in said
+
+
+def test_an_idle_run_is_sealed_by_itself(cli: Cli, provider: FakeProvider) -> None:
+    with started(cli, "--record", "tapes", "--idle", "0.2", *maps(provider.url)) as proxy:
+        assert curl(SEARCH, proxy=proxy.url("one:x")).stdout.endswith("200 200")
+        assert proxy.process.stderr is not None
+        while "one: taped 1 exchange" not in proxy.heard[-1]:
+            proxy.heard.append(proxy.process.stderr.readline())
+            assert proxy.heard[-1], proxy.heard
+        assert load(cli.cwd / "tapes" / "one.tape.jsonl.gz")[1].sealed
+        assert proxy.end()[0] == 0
 
 
 @pytest.mark.parametrize(
