@@ -16,7 +16,7 @@ import click
 
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import Cell, Column, count, echo, printable, screen_of, table
-from tapeproxy.cli.replay import INTERRUPTED, Teller, told, write_report
+from tapeproxy.cli.replay import Teller, not_whole, told, write_report
 from tapeproxy.proxy.state import NoProxyError, State, clear_state, no_proxy, read_state, write_state
 from tapeproxy.tapes.errors import TapeWriteError, UsageError
 
@@ -82,7 +82,7 @@ class Daemon:
         if self._mode == "record":
             from tapeproxy.proxy.manyrecordings import ManyRecordings
 
-            return ManyRecordings(self._settings, self._turn_away)
+            return ManyRecordings(self._settings, self._turn_away, self._lose)
         from tapeproxy.proxy.manyreplays import ManyReplays
 
         runs = ManyReplays(self._settings, self._turn_away, self._notice)
@@ -161,6 +161,9 @@ class Daemon:
     def _notice(self, name: str, found: "Violation | Drift") -> None:
         self._tellers.setdefault(name, Teller(run=name)).notice(found)
 
+    def _lose(self, name: str, why: str) -> None:
+        _say(f"{name}: warning: {why.partition('\n')[0]}; the run goes on, and is not taped whole")
+
     def _turn_away(self, error: "RefusedError") -> None:
         self._refused[error.what] += 1
         if len(self._refused) <= _SHOWN and self._refused[error.what] == 1:
@@ -179,8 +182,7 @@ class Daemon:
             assert run.replayed is not None and run.replay is not None
             teller = self._tellers.pop(run.name, None) or Teller()
             teller.taped_in = run.taped_in
-            interrupted = [] if run.sealed else [INTERRUPTED]
-            lines = [*interrupted, *told(run.replayed, run.replay, teller)]
+            lines = [*not_whole(sealed=run.sealed, outcome=run.outcome), *told(run.replayed, run.replay, teller)]
             ended = Ended(run.name, lines, run.replayed.exit_code, run.replayed.to_json())
         self._codes.add(ended.code)
         return ended

@@ -24,6 +24,7 @@ from tapeproxy.tapes.errors import TapeWriteError, UsageError
 if TYPE_CHECKING:
     from tapeproxy.proxy.recording import RecordSettings
     from tapeproxy.proxy.replaying import ReplaySettings
+    from tapeproxy.tapes.redactionrules import RedactionRules
 
 
 @click.command(context_settings=HELP)
@@ -89,7 +90,8 @@ def command(
     if many is not None:
         _check_many(folder, replayed, output=output)
         given = {"host": listen or "127.0.0.1", "port": port, "ports": ports, "idle": 3600.0 if idle is None else idle}
-        tapes = many_settings(many, **given, hosts=parse_map(maps), speed=pace, rules=rules)
+        redaction = _redaction(ctx, recorded=folder is not None)
+        tapes = many_settings(many, **given, hosts=parse_map(maps), speed=pace, rules=rules, redaction=redaction)
         return asyncio.run(serve_many(tapes, "record" if folder else "replay", until_stopped))
     if listen is not None or ports or idle is not None:
         raise UsageError(
@@ -112,11 +114,17 @@ def command(
         port=port,
         hosts=parse_map(maps),
         rules=rules,
-        redaction=given_redaction(ctx),
+        redaction=_redaction(ctx, recorded=True),
     )
-    if settings.redaction.version == 0:
-        click.echo(f"tapeproxy: {NOT_REDACTED}", err=True)
     return asyncio.run(_record(settings))
+
+
+def _redaction(ctx: click.Context, *, recorded: bool) -> "RedactionRules":
+    """How secrets are replaced on a tape; says so if they are not."""
+    redaction = given_redaction(ctx)
+    if recorded and redaction.version == 0:
+        click.echo(f"tapeproxy: {NOT_REDACTED}", err=True)
+    return redaction
 
 
 def _check_many(folder: Path | None, replayed: str | None, *, output: Path | None) -> None:

@@ -5,6 +5,7 @@ Knows names and the order of things; a tape and its seal are `proxy.recording`'s
 
 import asyncio
 import dataclasses
+import functools
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -53,12 +54,19 @@ class _CountedTape(FollowedTape):
 class ManyRecordings:
     """Runs that are recorded at the same time, each on a tape of its own in one folder.
 
-    `refused` is told of every client that is turned away.
+    `refused` is told of every client that is turned away, `lost` at once when the tape of a run (its name comes first)
+    stops being whole, and why.
     """
 
-    def __init__(self, settings: ManySettings, refused: Callable[[RefusedError], None]) -> None:
+    def __init__(
+        self,
+        settings: ManySettings,
+        refused: Callable[[RefusedError], None],
+        lost: Callable[[str, str], None] = lambda _name, _why: None,
+    ) -> None:
         self.door = Door(settings.host)
         self.turned_away = refused
+        self._lost = lost
         self._settings = settings
         self._ca = CertificateAuthority.open()
         self._bundle = self._ca.bundle(upstream_of(settings.environment).ca_file)
@@ -162,10 +170,13 @@ class ManyRecordings:
 
     def _begin(self, name: str, *, shim: bool) -> _Run:
         environment = self._settings.environment
-        redactor = Redactor(self._key, [*secret_values(environment), *([self.door.token] if self.door.token else [])])
+        token = [self.door.token] if self.door.token else []
+        redactor = Redactor(self._key, [*secret_values(environment), *token], self._settings.redaction)
         processes = RunProcesses(secrets.token_hex(8))
-        tape = _CountedTape(redactor, Strangers(processes))
+        lost = functools.partial(self._lost, name)
+        tape = _CountedTape(redactor, Strangers(processes), lost)
         wire = self._wire.run(name, tape, redactor, processes.owns_port, tape.untagged)
+        wire.taping.failures.at_first = lambda error: lost(f"something could not be taped: {error}")
         try:
             given = self._open_tape(name, tape, redactor, shim=shim)
         except BaseException:
@@ -207,4 +218,5 @@ class ManyRecordings:
             port=given.port,
             hosts=given.hosts,
             rules=given.rules,
+            redaction=given.redaction,
         )

@@ -80,12 +80,14 @@ class ManyReplays:
             return None
         await run.session.stop()
         session, settings = run.session, run.settings
+        seal = session.tape.seal
         return EndedRun(
             name=name,
             replayed=session.verdict(settings, None, time.monotonic_ns() - run.began),
             replay=settings,
             taped_in=session.tape.head.cwd,
             sealed=session.ending.sealed,
+            outcome="" if seal is None else seal.outcome,
         )
 
     async def finish_idle(self) -> list[EndedRun]:

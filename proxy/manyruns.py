@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tapeproxy.tapes.credentials import RefusedError, check_token, split_credentials
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.records import Headers
+from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
 from tapeproxy.tapes.rules import Rule
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ _ANY_PASSWORD = "x"
 class ManySettings:
     """Where the tapes are, and how to listen. `idle`: seconds without a client after which a run ends; 0: never.
 
-    `hosts` are --map rules; `rules` tell requests apart. `speed` is a replay's: None at once, 1.0 as recorded. `ports`:
-    each run gets a port.
+    `hosts` are --map rules; `rules` tell requests apart; `redaction` is a recording's. `speed` is a replay's: None at
+    once, 1.0 as recorded. `ports`: each run gets a port.
     """
 
     folder: Path
@@ -36,6 +37,7 @@ class ManySettings:
     port: int = 0
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     rules: tuple[Rule, ...] = ()
+    redaction: RedactionRules = DEFAULT
     speed: float | None = None
     idle: float = 0.0
     ports: bool = False
@@ -45,7 +47,8 @@ class ManySettings:
 class EndedRun:
     """A run that is over, and what came of it: `recorded`, or `replayed` with the settings of the `replay`.
 
-    `taped_in`: the folder of the recording that was replayed; `sealed`: it had ended in order.
+    Of the recording that was replayed: `taped_in` is its folder, `sealed` says whether its tape has a seal, `outcome`
+    is that of the seal.
     """
 
     name: str
@@ -54,6 +57,7 @@ class EndedRun:
     replay: "ReplaySettings | None" = None
     taped_in: str = ""
     sealed: bool = True
+    outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)

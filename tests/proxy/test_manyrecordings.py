@@ -58,7 +58,8 @@ class Many:
         self.refused: list[RefusedError] = []
         self.clients: list[Client] = []
         given = ManySettings(folder=self.folder, environment={}, cwd="/", **settings)  # type: ignore[arg-type]  # a row's
-        self.runs = ManyRecordings(given, self.refused.append)
+        self.lost: list[tuple[str, str]] = []
+        self.runs = ManyRecordings(given, self.refused.append, lambda *said: self.lost.append(said))
 
     async def connect(self, port: int = 0) -> Client:
         self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", port or self.runs.port)))
@@ -233,3 +234,23 @@ def test_a_run_without_clients_ends_by_itself(tmp_path: Path) -> None:
     with Origin(echo) as origin:
         many = asyncio.run(main(origin))
     assert many.tape("b").seal is not None
+
+
+def test_a_tape_that_is_lost_is_told_at_once_and_no_other_is(tmp_path: Path) -> None:
+    async def main(origin: Origin) -> Many:
+        async with recording(tmp_path) as many:
+            for name in ("a", "b", "a"):
+                client = await many.connect()
+                assert (await client.ask(f"GET {origin.url}/{name}", f"{name}:x"))[0] == 200
+                if name == "b":
+                    (many.folder / "a.tape.jsonl.gz").unlink()
+            (told,) = {name for name, _ in many.lost}
+            assert told == "a"
+            ended = {name: await many.runs.finish(name) for name in ("a", "b")}
+            whole = {name: run and run.recorded and run.recorded.failure is None for name, run in ended.items()}
+            assert whole == {"a": False, "b": True}
+            return many
+
+    with Origin(echo) as origin:
+        many = asyncio.run(main(origin))
+    assert many.asked("b") == [b"b"]
