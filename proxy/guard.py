@@ -12,13 +12,13 @@ see (curl, Node, Go, `python -I`), the namespace counts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, Self
 
 from tapeproxy.tapes.errors import UsageError
 
-LEVEL_VARIABLE, ALLOW_VARIABLE = "TAPEPROXY_GUARD", "TAPEPROXY_ALLOW"
+LEVEL_VARIABLE, ALLOW_VARIABLE, OUTSIDE_VARIABLE = "TAPEPROXY_GUARD", "TAPEPROXY_ALLOW", "TAPEPROXY_OUTSIDE"
 _RESOLVER_VARIABLE = "RES_OPTIONS"
 _DNS = 53
 
@@ -67,11 +67,16 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class GuardPlan:
-    """The guard in force. `reason`: why none stronger is, empty for the strongest. `allow`: what may be reached."""
+    """The guard in force. `reason`: why none stronger is, empty for the strongest. `allow`: what may be reached.
+
+    `outside`: loopback ports at which somebody waited outside the namespace. Inside nobody does, and a connection that
+    is refused there would look as if it had been so in the recording too.
+    """
 
     level: Guard
     reason: str = ""
     allow: tuple[HostPort, ...] = ()
+    outside: frozenset[int] = frozenset()
 
     def confinement(self, proxy_port: int) -> Callable[[], None] | None:
         """What each child has to do between fork and exec (`preexec_fn`), if anything; good for many children.
@@ -95,6 +100,8 @@ class GuardPlan:
     def variables(self, parent: Mapping[str, str]) -> dict[str, str]:
         """What the children's environment has to have on top of `parent`."""
         variables = {LEVEL_VARIABLE: self.level.value, ALLOW_VARIABLE: ",".join(map(str, self.allow))}
+        if self.outside:
+            variables[OUTSIDE_VARIABLE] = ",".join(map(str, sorted(self.outside)))
         if self.level is Guard.LANDLOCK and self._looks_up:
             # Names are looked up over UDP, which is closed: have libc ask over TCP (resolv.conf(5)).
             variables[_RESOLVER_VARIABLE] = f"{parent.get(_RESOLVER_VARIABLE, '')} use-vc".strip()
@@ -119,11 +126,13 @@ def establish(choice: GuardChoice = "auto", allow: Sequence[HostPort] = (), *, r
     """
     places = tuple(allow)
     refusals: list[str] = []
+    outside = _listening_ports() if choice in ("auto", "namespace") else frozenset[int]()
     for level in (Guard.NAMESPACE, Guard.LANDLOCK) if choice == "auto" else (Guard(choice),):
         shut = reachable and choice == "auto" and level is Guard.NAMESPACE
         refusal = "--port is for programs outside the run" if shut else _take(level, places)
         if not refusal:
-            return GuardPlan(level, "; ".join(refusals), places)
+            plan = GuardPlan(level, "; ".join(refusals), places)
+            return replace(plan, outside=outside) if level is Guard.NAMESPACE else plan
         refusals.append(f"no {_NOUNS[level]}: {refusal}")
     if choice != "auto":
         raise UsageError(
@@ -166,6 +175,12 @@ def _describe_landlock(plan: GuardPlan) -> str:
 
 def _list(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _listening_ports() -> frozenset[int]:
+    from tapeproxy.proxy import netns
+
+    return netns.listening_ports()
 
 
 def _take(level: Guard, allow: Sequence[HostPort]) -> str:

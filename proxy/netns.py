@@ -35,6 +35,18 @@ def enter() -> str:
         return _wording(error.errno or 0)
 
 
+def listening_ports() -> frozenset[int]:
+    """The ports at which somebody in this process's namespace waits, over TCP or UDP; none where it can't be seen."""
+    ports: set[int] = set()
+    for table, waiting in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        try:
+            rows = Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        ports.update(int(row.split()[1].rpartition(":")[2], 16) for row in rows if row.split()[3] == waiting)
+    return frozenset(ports)
+
+
 def count_refused() -> int:
     """How often somebody in this process's namespace has tried to send what no route leads to, over IPv4 or IPv6.
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import sys
 
 import pytest
@@ -31,3 +32,32 @@ def test_an_attempt_that_the_shim_does_not_see_is_a_violation(cli: Cli, argv: li
     said = f"a program of the run tried to reach the network past the proxy, {times}, and was refused"
     assert (found, done.returncode) == (([said], 3) if times else ([], 0))
     assert (said in done.stderr) is bool(times)
+
+
+CONNECT = """
+import socket, sys
+try:
+    socket.create_connection(("localhost", int(sys.argv[1])), timeout=5)
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+def test_a_server_of_this_machine_that_is_not_the_run_s_is_no_closed_port(cli: Cli) -> None:
+    assert cli.run("record", "-o", "t.jsonl.gz", "--", sys.executable, "-c", "pass").returncode == 0
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as gone:
+        closed = gone.getsockname()[1]
+        gone.close()
+        ends = {}
+        for port in (server.getsockname()[1], closed):
+            argv = ("--", sys.executable, "-c", CONNECT, str(port))
+            ends[port] = cli.run("replay", "t.jsonl.gz", "--guard", "namespace", *argv)
+        if "cannot be had" in ends[closed].stderr:
+            pytest.skip("no network namespace here")
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    there, nowhere = ends.values()
+    assert (nowhere.returncode, nowhere.stdout) == (0, "ConnectionRefusedError\n")
+    assert (there.returncode, there.stdout) == (3, "RefusedError\n")
+    assert "past the proxy, and was refused" in there.stderr

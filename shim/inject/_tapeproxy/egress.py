@@ -46,7 +46,8 @@ def install() -> None:
     level = os.environ.get("TAPEPROXY_GUARD", "")
     refuses = settings.MODE == "replay" and level != "none"
     global watch
-    rules = watch = Watch(settings.PROXY, settings.ALLOW, refuses, level == "namespace")
+    private = _outside_ports() if level == "namespace" else None
+    rules = watch = Watch(settings.PROXY, settings.ALLOW, refuses, private)
     kinds = {**KINDS, _PROBE: "probe"}
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
@@ -67,12 +68,12 @@ class Watch:
     """The rules of one process and what it has reported.
 
     `proxy` is HOST:PORT, `allow` a comma-separated list of them. `refuses`: whatever leaves the run fails, else it is
-    only reported. `private`: nobody but the run is on our loopback.
+    only reported. `private`: nobody but the run is on our loopback, and these are ports of the one outside.
     """
 
     __slots__ = ("_allow", "_busy", "_lines", "_private", "_proxy", "_refuses", "_reported", "_resolved", "works")
 
-    def __init__(self, proxy: str, allow: str, refuses: bool, private: bool) -> None:
+    def __init__(self, proxy: str, allow: str, refuses: bool, private: frozenset[int] | None) -> None:
         self.works = False
         self._proxy = parse(proxy)
         self._allow = [parse(place) for place in allow.split(",") if place]
@@ -137,8 +138,10 @@ class Watch:
 
     def _is_within(self, host: str, port: int) -> bool:
         if is_loopback(host):
-            if self._private or not self._refuses or (port == self._proxy[1] and is_loopback(self._proxy[0])):
+            if not self._refuses or (port == self._proxy[1] and is_loopback(self._proxy[0])):
                 return True
+            if self._private is not None:
+                return port not in self._private or _is_anybody_at(port)
         elif (host, port) == self._proxy:
             return True
         return self._is_allowed(host, port) or (is_loopback(host) and _may_be_of_the_run(port))
@@ -205,6 +208,16 @@ def _thread() -> int:
     import _thread
 
     return _thread.get_ident()
+
+
+def _outside_ports() -> frozenset[int]:
+    return frozenset(int(port) for port in os.environ.get("TAPEPROXY_OUTSIDE", "").split(",") if port)
+
+
+def _is_anybody_at(port: int) -> bool:
+    from . import ports
+
+    return ports.is_anybody_at(port)
 
 
 def _may_be_of_the_run(port: int) -> bool:

@@ -22,6 +22,11 @@ _strangers: dict[int, int] = {}  # when a port was seen to be a stranger's
 _LOOK_AGAIN = 10**9  # ns that this holds: the tables are long on a busy machine
 
 
+def is_anybody_at(port: int) -> bool:
+    """Whether somebody on our loopback waits at a port."""
+    return bool(_listeners(port))
+
+
 def is_of_the_run(port: int) -> bool:
     """Whether a process of the run waits at a port, or nobody does: then nobody is reached, and that's for all to see.
 
