@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-type Unit = Literal["/s", "µs", "ms", "x"]
+type Unit = Literal["/s", "µs", "ms", "KB", "x"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,18 @@ from pathlib import Path
 from bench.conversation import HOST, PATH, Growth, conversation
 from bench.stream import events
 from tapeproxy.proxy.tapefile import TapeWriter
+from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Chunks, End, Framing, Head, Headers, Request, Response
 
-_HEAD = Head(started_at="2026-01-01T00:00:00.000000Z", by="bench")
+_HEAD = Head(started_at="2026-01-01T00:00:00.000000Z", by="bench", must=("like",), window=WINDOW)  # as recorded
 _JSON = (b"content-type", b"application/json")
 _EVENTS = ((b"content-type", b"text/event-stream"), (b"transfer-encoding", b"chunked"))
 
 
-def chat_tape(path: Path, conversations: int, turns: int) -> Path:
+def chat_tape(path: Path, conversations: int, turns: int, growth: Growth | None = None) -> Path:
     """A tape of conversations side by side, as agents in parallel leave it: turn by turn."""
     tape = TapeWriter(path, _HEAD)
-    running = [conversation(seed, Growth(turns)) for seed in range(conversations)]
+    running = [conversation(seed, growth or Growth(turns)) for seed in range(conversations)]
     for side_by_side in zip(*running, strict=True):
         for turn in side_by_side:
             headers = (_JSON, (b"content-length", b"%d" % len(turn.answer)))

@@ -43,6 +43,7 @@ from tapeproxy.proxy.tapefile import TapeWriter, read_entries, started_at
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.identity import parse_target
+from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.machine import NOTE, Facts, Noticed, usable
 from tapeproxy.tapes.positions import CLOCK_RULES
 from tapeproxy.tapes.reading import VERSION
@@ -439,6 +440,8 @@ def _head(settings: RecordSettings, redactor: Redactor, key: bytes) -> Head:
     argv = redactor.argv(settings.argv)
     begun = started_at()
     return Head(
+        must=("like",),
+        window=WINDOW,
         by=f"tapeproxy {tapeproxy.__version__}",
         started_at=begun,
         argv=argv,

@@ -15,12 +15,12 @@ from typing import Any
 import orjson
 from blake3 import blake3
 
-from tapeproxy.tapes.bodies import FORMS, BodyStore
+from tapeproxy.tapes.bodies import FORMS, MAX_EXPANDED, BodyStore
 from tapeproxy.tapes.chain import MAX_LINE, START, link, open_line
 from tapeproxy.tapes.errors import Place, TapeFormatError
 from tapeproxy.tapes.gzipping import MAX_RATIO, Inflater, stored_member
 from tapeproxy.tapes.parsing import RecordError, parse_record
-from tapeproxy.tapes.records import FORMAT_VERSION, Chunks, Json, Record, Request, Seal
+from tapeproxy.tapes.records import FORMAT_VERSION, Chunks, Head, Json, Record, Request, Seal
 
 FEATURES = FORMS
 """What a head's `must` may name for this version to read the tape."""
@@ -42,7 +42,7 @@ class Limits:
     ratio: int = MAX_RATIO
     free: int = 16 << 20
     members: int = 1 << 16
-    bodies: int = 8 << 30
+    bodies: int = MAX_EXPANDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,9 @@ class TapeDecoder:
         if type(number) is not int or number != self._index:
             raise self._wrong(f"the record says it is number {_clip(number)}, not {self._index}")
         record = self._build(obj)
-        if isinstance(record, Seal):
+        if isinstance(record, Head):
+            self._bodies = BodyStore(self._limits.bodies, record.must, record.window)
+        elif isinstance(record, Seal):
             if record.records != self._index:
                 raise self._wrong(f"the seal counts {record.records} records before it, not {self._index}")
             self._seal, self._seal_line = record, line + b"\n"
@@ -212,7 +214,6 @@ class TapeDecoder:
         if missing := [feature for feature in must if not isinstance(feature, str) or feature not in FEATURES]:
             names = ", ".join(map(_clip, missing[:5]))
             raise self._wrong(f"the tape, written by {by}, cannot be read without understanding {names}", fix=_UPGRADE)
-        self._bodies = BodyStore(self._limits.bodies, must)
 
     def _check_hash(self, line: bytes) -> None:
         parts = open_line(line)
@@ -232,7 +233,7 @@ class TapeDecoder:
                 return record if body is record.body else dataclasses.replace(record, body=body)
             if isinstance(record, Chunks):
                 given = tuple(part for _, part in record.parts)
-                bodies = self._bodies.keep(self._index, given)
+                bodies = self._bodies.keep(self._index, given, request=False)
                 if any(body is not part for body, part in zip(bodies, given, strict=True)):
                     times = (dt for dt, _ in record.parts)
                     return dataclasses.replace(record, parts=tuple(zip(times, bodies, strict=True)))

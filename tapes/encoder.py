@@ -4,6 +4,7 @@ Pure: the caller writes what `flush` and `seal` return, and decides when to flus
 refused here first, because a tape that cannot be read is worth nothing.
 """
 
+import dataclasses
 from collections.abc import Mapping
 
 import orjson
@@ -12,7 +13,8 @@ from blake3 import blake3
 from tapeproxy.tapes.bodies import forms_of
 from tapeproxy.tapes.chain import START, close_line
 from tapeproxy.tapes.gzipping import Deflater, stored_member
-from tapeproxy.tapes.records import Head, Json, Record, Seal
+from tapeproxy.tapes.likes import Likes
+from tapeproxy.tapes.records import Head, Json, Record, Request, Seal
 
 RESTART_EVERY = 1 << 20
 """Plain bytes between restart points, so that a big tape can be indexed and read from the middle."""
@@ -21,7 +23,10 @@ _ENVELOPE = frozenset("kih")
 
 
 class TapeEncoder:
-    """One tape being written. `add` every record, `flush` when someone outside waits for it, `seal` once."""
+    """One tape being written. `add` every record, `flush` when someone outside waits for it, `seal` once.
+
+    Where the head announces `like` and a `window`, request bodies are written by reference if that saves enough.
+    """
 
     def __init__(self, head: Head, *, level: int = 1, behind: tuple[int, bytes] | None = None) -> None:
         """Begin with `head`. Raises ValueError as `add` does.
@@ -31,6 +36,7 @@ class TapeEncoder:
         """
         self._deflater = Deflater(level)
         self._forms = frozenset(head.must)
+        self._likes = Likes(head.window) if head.window is not None and "like" in head.must else None
         self._file = blake3()
         self._hash = START
         self._since_restart = 0
@@ -52,11 +58,16 @@ class TapeEncoder:
 
         Raises ValueError, and appends nothing, for a record that no line can hold: text that is not Unicode, an
         integer past 64 bits, `extra` fields named `k`, `i` or `h`, a body by reference that the head's `must` does not
-        announce, more bytes than a line may have; and after the seal.
+        announce, or where the encoder makes its own, more bytes than a line may have; and after the seal.
         """
         if self._sealed:
             raise ValueError("the tape is sealed")
-        line = self._line(record)
+        if self._likes is not None and isinstance(record, Request):
+            plan = self._likes.plan(record)
+            line = self._line(dataclasses.replace(record, body=plan.body) if plan.depth else record)
+            self._likes.keep(self.index, record, plan)
+        else:
+            line = self._line(record)
         self._deflater.write(line)
         self._since_restart += len(line)
         self.index += 1

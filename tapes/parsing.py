@@ -191,6 +191,7 @@ _TABLES: dict[Any, _Table] = {
     Head: {
         "tape": ("version", _natural, True),
         "must": ("must", _list(_text), False),
+        "window": ("window", _optional(_natural), False),
         "by": ("by", _text, False),
         "started_at": ("started_at", _text, True),
         "argv": ("argv", _list(_native), False),

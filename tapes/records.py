@@ -52,6 +52,7 @@ class Head:
     kind: ClassVar[str] = "head"
     version: int = FORMAT_VERSION
     must: tuple[str, ...] = ()
+    window: int | None = None
     by: str = ""
     started_at: str = ""
     argv: tuple[str, ...] = ()
@@ -99,6 +100,7 @@ class Head:
             "origin": self.origin,
             "hash_seed": self.hash_seed,
             "tmpdir": None if self.tmpdir is None else dump_text(self.tmpdir),
+            "window": self.window,
         }
         if self.threads:
             out["threads"] = True

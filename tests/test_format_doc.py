@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from blake3 import blake3
@@ -18,9 +18,11 @@ from tapeproxy.tapes.bodies import FORMS, MAX_DEPTH
 from tapeproxy.tapes.chain import MAX_LINE
 from tapeproxy.tapes.decoder import FEATURES, Limits
 from tapeproxy.tapes.gzipping import HEADER
-from tapeproxy.tapes.records import Framing, How, Side
+from tapeproxy.tapes.likes import LEAST_SHARED, WINDOW
+from tapeproxy.tapes.records import Framing, Head, How, Request, Side
 from tapeproxy.tapes.signature import Statement, parse
 
+GOLDEN = Path(__file__).parent / "golden"
 TEXT = (Path(__file__).parents[1] / "docs" / "FORMAT.md").read_text(encoding="utf-8")
 
 
@@ -69,6 +71,8 @@ def test_the_limits_are_those_of_the_code() -> None:
 def test_the_features_and_the_header_are_those_of_the_code() -> None:
     assert FEATURES == FORMS == set(re.findall(r"Version 1 knows `(\w+)` and `(\w+)`", TEXT)[0])
     assert f"`{HEADER.hex(' ')}`" in TEXT
+    assert f"a window of {WINDOW >> 20} MiB" in TEXT
+    assert f"shares {LEAST_SHARED >> 10} KiB or more" in TEXT
 
 
 def test_the_example_is_a_canonical_tape_with_these_lines_and_hashes() -> None:
@@ -102,9 +106,11 @@ def test_the_independent_reader_agrees_on_another_tape_cut_and_changed(tmp_path:
     path = tmp_path / "a"
     data = written(RECORDS[:4], seal=False)
     path.write_bytes(data[:-9])
+    assert run_reader(path).stdout.split() == ["0", "head", "1", "request", "2", "response", "3", "chunks"]
+    path.write_bytes(written(head=Head(started_at="x", must=("like", "ref", "time-travel"))))
     done = run_reader(path)
-    assert done.returncode == 1  # it knows no references, and says so
-    assert "line 1 is not for this reader" in done.stderr
+    assert done.returncode == 1
+    assert "the tape needs a newer reader than this" in done.stderr
     path.write_bytes(MEMBERS[0][:-40])
     kept = len(read(MEMBERS[0][:-40])[0])
     assert 0 < kept < len(LINES) - 1
@@ -159,3 +165,17 @@ def test_the_numbers_of_the_container_are_those_of_the_code() -> None:
     rows = [(int(at), int(size)) for at, size in re.findall(r"^\| (\d+) \| (\d+) \|", text, re.MULTILINE)]
     assert [at for at, _ in rows[1:]] == [at + size for at, size in rows[:-1]]
     assert sum(rows[-1]) == encrypted.SIZE
+
+
+def test_the_independent_reader_resolves_references_as_the_code_does(tmp_path: Path) -> None:
+    path = tmp_path / "a.tape.jsonl.gz"
+    long = b"[" + b'"over and over",' * 200
+    turns = tuple(Request(t=1, method=b"POST", url=b"u", body=long + b"%d]" % turn) for turn in range(3))
+    windowed = Head(started_at="x", must=("like",), window=WINDOW)
+    reader: dict[str, Any] = {"__name__": "reader"}
+    exec(block("python reader").rpartition("\nfor record in read")[0], reader)
+    for data in (written(), written(turns, windowed), (GOLDEN / "v1.tape.jsonl.gz").read_bytes()):
+        path.write_bytes(data)
+        bodies = [record["body"] for record in reader["read"](path) if record["k"] == "request"]
+        records = [entry.record for entry in read(data)[0]]
+        assert bodies == [record.body for record in records if isinstance(record, Request)]

@@ -5,6 +5,7 @@ from bench.rows.firstbyte import first_byte
 from bench.rows.load import latency, load, short
 from bench.rows.pace import pace
 from bench.rows.shimstart import shim_start
+from bench.rows.size import size
 from bench.rows.startup import startup
 from bench.rows.steps import steps
 
@@ -17,4 +18,5 @@ ROWS: dict[str, Row] = {
     "pace": pace,
     "steps": steps,
     "shim-start": shim_start,
+    "size": size,
 }

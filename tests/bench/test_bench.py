@@ -30,6 +30,7 @@ def test_a_smoke_run_measures_every_row_and_writes_its_table(tmp_path: Path) -> 
         "20 streams at once",
         "all of it",
         "added start-up",
+        "tape, against its gzipped HAR",
     ):
         (line, *_) = [line for line in lines if row in line]
         ours, figure = line.split(" | ")[1], line.split(" | ")[3]

@@ -76,6 +76,25 @@ def test_forms_that_were_not_announced_are_refused(like: Like, form: str) -> Non
     store.keep(1, (like,))
 
 
+def test_in_a_window_only_the_last_request_bodies_can_be_referred_to() -> None:
+    store = BodyStore(1 << 20, window=5000)
+    store.keep(1, (b"a" * 2000,))
+    store.keep(2, (b"b" * 9000,), request=False)
+    store.keep(3, (Like(1, 2000, b"c" * 1000),))
+    assert store.keep(4, (Like(1, whole=True),), request=False) == (b"a" * 2000,)
+    for of in (2, 4):
+        with pytest.raises(ValueError, match=f"record {of}, which is not a request in the head's window"):
+            store.keep(5, (Like(of, 1),))
+    store.keep(5, (b"",))  # counts 1024
+    with pytest.raises(ValueError, match="record 1, which is not a request"):
+        store.keep(6, (Like(1, 1),))
+    assert store.keep(6, (Like(3, 1),)) == (b"a",)
+    store.keep(7, (b"d" * 5001,))
+    for of in (3, 5, 7):
+        with pytest.raises(ValueError, match=f"record {of}, which is not a request"):
+            store.keep(8, (Like(of),))
+
+
 REQUEST = Request(t=0, method=b"GET", url=b"u")
 
 
