@@ -21,10 +21,22 @@ if TYPE_CHECKING:
 @click.command(context_settings=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--raw", is_flag=True, help="With N: write the bytes of the response's body, as they came.")
+@click.option("--size", "sizes", is_flag=True, help="Show what takes the room.")
+@click.option(
+    "--top", type=click.IntRange(0), default=10, metavar="N", show_default=True, help="With --size: the N largest."
+)
 @click.argument("tape", required=False)
 @click.argument("number", metavar="[N]", required=False)
 @unlock_options
-def command(tape: str | None, number: str | None, as_json: bool, raw: bool, unlocking: Unlocking) -> None:
+def command(
+    tape: str | None,
+    number: str | None,
+    as_json: bool,
+    raw: bool,
+    sizes: bool,
+    top: int,
+    unlocking: Unlocking,
+) -> None:
     """Show what is on a tape, or one exchange whole.
 
     \b
@@ -33,6 +45,7 @@ def command(tape: str | None, number: str | None, as_json: bool, raw: bool, unlo
     tapeproxy show TAPE 3              its third exchange: headers, bodies, conversation, times
     tapeproxy show 3                   the third exchange of the last tape
     tapeproxy show TAPE 3 --raw        the bytes of its response's body, compressed if they came so
+    tapeproxy show TAPE --size         what takes the room: kinds of record, and the largest exchanges
 
     A stream is put together again for OpenAI chat completions and responses, Anthropic messages and Ollama. Tokens in
     count the whole prompt, cached parts included. Control characters in what is shown are escaped.
@@ -50,10 +63,20 @@ def command(tape: str | None, number: str | None, as_json: bool, raw: bool, unlo
     error, trailers) or null; call (dialect, model, messages, answer, stop, tokens_in, tokens_out, error, streamed) or
     null. A body has size, coding, whole, note, and its decoded content as text or b64. A message has role and parts
     of kind text, thought, tool-call, tool-result or media.
+
+    For --size: tape, total, kinds (each with its kind) and exchanges, the largest first. All have records, file (bytes
+    of the file, a share of what is compressed together), text (of the lines), bodies (as they were on the wire) and
+    referred (of these, what a request shares with an earlier one and is not on the tape again). An exchange also has
+    number, method, url, request and response (bytes of its bodies).
     """
     from tapeproxy.proxy.tapefile import load
 
     path, wanted = _arguments(tape, number)
+    if sizes:
+        if raw or wanted is not None:
+            raise UsageError("--size is about a whole tape", fix="tapeproxy show TAPE --size")
+        _show_sizes(path, top, unlocking, as_json=as_json)
+        return
     if raw and wanted is None:
         raise UsageError("--raw writes the body of one exchange, and none is named", fix="tapeproxy show TAPE N --raw")
     loaded, ending = load(path, unlocking.ask)
@@ -99,6 +122,23 @@ def _show_tape(path: Path, tape: "Tape", ending: "Ending", *, as_json: bool) -> 
 
     recording = not ending.sealed and is_being_written(path)
     for line in tape_page(str(path), tape, ending, screen_of(sys.stdout), recording=recording):
+        echo(line)
+
+
+def _show_sizes(path: Path, top: int, unlocking: Unlocking, *, as_json: bool) -> None:
+    from tapeproxy.cli.sizes import size_document, size_page
+    from tapeproxy.proxy.tapefile import weigh_entries
+    from tapeproxy.tapes.sizes import Survey
+
+    survey = Survey(top)
+    for entry, file in weigh_entries(path, unlocking.ask):
+        survey.feed(entry, file)
+    if as_json:
+        from tapeproxy.cli.documents import dump
+
+        click.echo(dump(size_document(str(path), survey)))
+        return
+    for line in size_page(str(path), survey, screen_of(sys.stdout)):
         echo(line)
 
 

@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,8 @@ from tapeproxy.tapes.exchanges import Tape, assemble
 from tapeproxy.tapes.records import Head, Record
 
 _READ = 1 << 18
+_PIECES, _LEAST = 1 << 12, 1 << 6
+"""To weigh records, a file is read in so many pieces, but none shorter than that."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _ELSEWHERE = "name a tape in a folder you can write with -o"
 
@@ -170,6 +172,26 @@ def read_entries(path: Path, endings: list[Ending] | None = None, ask: Ask = ask
         endings.append(ending)
 
 
+def weigh_entries(path: Path, ask: Ask = ask_environment) -> Iterator[tuple[Entry, float]]:
+    """Yield the records of a tape file, each with the bytes that it takes of the file. Raises what `read_entries` does.
+
+    Compressed bytes hold no line alone, so that is a share of a small piece of the file, by length of text.
+    """
+    decoder = TapeDecoder(str(path))
+    read = text = 0  # where the piece begins, in the file and in the text
+    ended, weighed = 0, 0.0  # where the last record ended
+    for data in _slices(_plain(path, ask), max(_size(path) // _PIECES, _LEAST)):
+        entries = [*decoder.feed(data)]
+        rate = len(data) / max(decoder.plain - text, 1)
+        for entry in entries:
+            ended += entry.size
+            at = read + (ended - text) * rate
+            yield entry, at - weighed
+            weighed = at
+        read, text = read + len(data), decoder.plain
+    decoder.finish()
+
+
 def load(path: Path, ask: Ask = ask_environment) -> tuple[Tape, Ending]:
     """Read a whole tape into memory. Raises TapeFormatError, and LockedTapeError as `read_entries` does."""
     endings: list[Ending] = []
@@ -202,6 +224,17 @@ def _hold(fd: int) -> None:
 
         with contextlib.suppress(OSError):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _slices(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    for piece in pieces:
+        for at in range(0, len(piece), size):
+            yield piece[at : at + size]
+
+
+def _size(path: Path) -> int:
+    with _open(path) as file:
+        return os.fstat(file.fileno()).st_size
 
 
 def _open(path: Path) -> BinaryIO:

@@ -20,7 +20,7 @@ from tapeproxy.tapes.chain import MAX_LINE, START, link, open_line
 from tapeproxy.tapes.errors import Place, TapeFormatError
 from tapeproxy.tapes.gzipping import MAX_RATIO, Inflater, stored_member
 from tapeproxy.tapes.parsing import RecordError, parse_record
-from tapeproxy.tapes.records import FORMAT_VERSION, Chunks, Head, Json, Record, Request, Seal
+from tapeproxy.tapes.records import FORMAT_VERSION, Chunks, Head, Json, Like, Record, Request, Seal
 
 FEATURES = FORMS
 """What a head's `must` may name for this version to read the tape."""
@@ -47,12 +47,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record with its place: `index` from 0, the line's 32 `hash` bytes and its plain `size` with the newline."""
+    """A record with its place: `index` from 0, the line's 32 `hash` bytes and its plain `size` with the newline.
+
+    Bodies are resolved; `like` is how that of a request stands on the line, where it is a reference.
+    """
 
     index: int
     hash: bytes
     size: int
     record: Record
+    like: Like | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,11 @@ class TapeDecoder:
         # For the canonical form: all file bytes, and those before the member that the seal came from.
         self._file = blake3()
         self._before = self._file.copy()
+
+    @property
+    def plain(self) -> int:
+        """Bytes of text inflated so far."""
+        return self._plain
 
     def feed(self, data: bytes) -> Iterator[Entry]:
         """Yield the records that `data` completes. Exhaust it before feeding more. Raises TapeFormatError."""
@@ -179,7 +188,7 @@ class TapeDecoder:
         number = obj.get("i")
         if type(number) is not int or number != self._index:
             raise self._wrong(f"the record says it is number {_clip(number)}, not {self._index}")
-        record = self._build(obj)
+        record, like = self._build(obj)
         if isinstance(record, Head):
             self._bodies = BodyStore(self._limits.bodies, record.must, record.window)
         elif isinstance(record, Seal):
@@ -187,7 +196,7 @@ class TapeDecoder:
                 raise self._wrong(f"the seal counts {record.records} records before it, not {self._index}")
             self._seal, self._seal_line = record, line + b"\n"
         self._index += 1
-        return Entry(self._index - 1, self._hash, len(line) + 1, record)
+        return Entry(self._index - 1, self._hash, len(line) + 1, record, like)
 
     def _parse(self, line: bytes) -> Json:
         try:
@@ -225,23 +234,25 @@ class TapeDecoder:
             raise self._wrong(what, fix=_RESTORE)
         self._hash = digest
 
-    def _build(self, obj: Json) -> Record:
+    def _build(self, obj: Json) -> tuple[Record, Like | None]:
         try:
             record = parse_record(obj)
             if isinstance(record, Request):
                 body = self._bodies.keep(self._index, (record.body,))[0]
-                return record if body is record.body else dataclasses.replace(record, body=body)
+                if isinstance(record.body, Like):
+                    return dataclasses.replace(record, body=body), record.body
+                return record, None
             if isinstance(record, Chunks):
                 given = tuple(part for _, part in record.parts)
                 bodies = self._bodies.keep(self._index, given, request=False)
                 if any(body is not part for body, part in zip(bodies, given, strict=True)):
                     times = (dt for dt, _ in record.parts)
-                    return dataclasses.replace(record, parts=tuple(zip(times, bodies, strict=True)))
+                    return dataclasses.replace(record, parts=tuple(zip(times, bodies, strict=True))), None
         except RecordError as error:
             raise self._wrong(str(error)) from None
         except ValueError as error:
             raise self._wrong(f"the body cannot be built: {error}") from None
-        return record
+        return record, None
 
     def _wrong(self, what: str, fix: str = "") -> TapeFormatError:
         return TapeFormatError(what, place=Place(self._source, self._index + 1), fix=fix)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tapesamples import HEAD, RECORDS, written
 
-from tapeproxy.proxy.tapefile import TapeWriter, load, read_entries, started_at
+from tapeproxy.proxy.tapefile import TapeWriter, load, read_entries, started_at, weigh_entries
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import TapeFormatError, TapeWriteError
-from tapeproxy.tapes.records import Head, Note, Record
+from tapeproxy.tapes.records import Head, Note, Record, Request
 
 
 def records_of(path: Path) -> tuple[list[Record], Ending]:
@@ -361,3 +361,20 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, acknowledged: int
     assert len(records) >= acknowledged + 1
     assert [record.to_json()["t"] for record in records[1:]] == [*range(1, len(records))]
     assert not ending.sealed
+
+
+@pytest.mark.parametrize("bodies", [(b"a" * 100_000, b"b"), (os.urandom(60_000), b"c" * 60_000, b""), ()])
+def test_records_weigh_what_the_file_has(tmp_path: Path, bodies: tuple[bytes, ...]) -> None:
+    path = tmp_path / "a.tape.jsonl.gz"
+    writer = TapeWriter(path, Head(started_at="x"))
+    for body in bodies:
+        writer.add(Request(t=1, method=b"PUT", url=b"https://x.example/", body=body))
+        writer.commit()
+    writer.seal(trace="", outcome="exit")
+    weighed = [*weigh_entries(path)]
+    assert [entry for entry, _ in weighed] == [*read_entries(path)]
+    assert sum(share for _, share in weighed) == pytest.approx(path.stat().st_size)
+    assert min(share for _, share in weighed) > 0
+    if len(bodies) == 3:  # what does not compress weighs what it has
+        assert 60_000 < weighed[1][1] < 65_000
+        assert weighed[2][1] < 2_000
