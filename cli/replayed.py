@@ -1,7 +1,7 @@
 """What is said of a replay that is over. Knows what a `Replayed` holds; yields lines, prints none."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,7 +78,7 @@ def origins(found: "Iterable[Provenance]", here: str) -> Iterator[str]:
         yield f"{count(same, 'more difference')} of the same origin"
 
 
-def listing(unused: "list[Exchange]", screen: Screen) -> Iterator[str]:
+def listing(unused: "Sequence[Exchange]", screen: Screen) -> Iterator[str]:
     """The exchanges that were not asked for, where all were to be (--require-all)."""
     yield f"{screen.paint('unused', 'red', bold=True)}: --require-all, and {_not_asked(len(unused))}:"
     for exchange in unused[:_LISTED]:

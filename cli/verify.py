@@ -140,13 +140,14 @@ def examine(path: Path, ask: "Ask") -> "Verdict":
     Raises TapeFormatError when there is no such file, and LockedTapeError when it is encrypted and `ask` does not help.
     """
     from tapeproxy.proxy.tapefile import read_entries
-    from tapeproxy.tapes.exchanges import assemble
+    from tapeproxy.tapes.exchanges import in_order
     from tapeproxy.tapes.verdict import Witness
 
     witness = Witness()
     endings: list[Ending] = []
     try:
-        assemble(map(witness.see, read_entries(path, endings, ask)), str(path))
+        for _ in in_order(map(witness.see, read_entries(path, endings, ask)), str(path)):
+            pass
     except TapeFormatError as error:
         if not path.is_file() or not os.access(path, os.R_OK):
             raise

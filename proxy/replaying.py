@@ -6,7 +6,7 @@ A `Wire` is what replays of one tape can share; a `Replaying` is what belongs to
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,11 +103,11 @@ class Replayed:
     took_ns: int
     violations: list[Violation] = field(default_factory=list[Violation])
     drifts: list[Drift] = field(default_factory=list[Drift])
-    unused: list[Exchange] = field(default_factory=list[Exchange], repr=False)  # asyncio takes reprs of results
+    unused: Sequence[Exchange] = field(default=(), repr=False)  # asyncio takes reprs of results
     refusals: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: list[str] = field(default_factory=list[str])
     injected: "list[Injected]" = field(default_factory=list)
-    answered: list[Exchange] = field(default_factory=list[Exchange], repr=False)
+    answered: Sequence[Exchange] = field(default=(), repr=False)
     provenance: "tuple[Provenance, ...]" = ()
     rules: Mapping[str, bool] = field(default_factory=dict[str, bool])
     reading: Reading = field(default=PLAIN, repr=False)
@@ -317,8 +317,6 @@ class Replaying:
         """What came of it."""
         replayer = self._replayer
         # A server of the run may or may not have been up when it was asked: its exchanges are compared, not counted.
-        unused = [exchange for exchange in replayer.index.unused() if not exchange.request.inside]
-        answered = [exchange for exchange in replayer.index.used() if not exchange.request.inside]
         return Replayed(
             exit_code=_exit_code(replayer, settings, outcome),
             outcome=outcome,
@@ -329,7 +327,7 @@ class Replaying:
             took_ns=took_ns,
             violations=replayer.violations,
             drifts=replayer.drifts,
-            unused=unused,
+            unused=replayer.index.unused(),
             refusals=dict(self._refusals),
             notes=[
                 *self.wire.notes,
@@ -338,7 +336,7 @@ class Replaying:
                 *self._leftovers,
             ],
             injected=[] if replayer.faults is None else replayer.faults.injected,
-            answered=answered,
+            answered=replayer.index.used(),
             rules={str(rule): rule in replayer.reading.rules.used for rule in replayer.reading.rules.rules},
             reading=taped_reading(self.tape.head),
         )

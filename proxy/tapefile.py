@@ -20,12 +20,14 @@ from tapeproxy.tapes.decoder import Ending, Entry, TapeDecoder
 from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.encrypted import is_encrypted
 from tapeproxy.tapes.errors import NoTapeError, Place, TapeExistsError, TapeFormatError, TapeWriteError
-from tapeproxy.tapes.exchanges import Tape, assemble
+from tapeproxy.tapes.exchanges import Shelf, Tape, assemble
 from tapeproxy.tapes.records import Head, Record
 
 _READ = 1 << 18
 _PIECES, _LEAST = 1 << 12, 1 << 6
 """To weigh records, a file is read in so many pieces, but none shorter than that."""
+_SMALL = 1 << 18
+"""A file of fewer bytes is no big tape, however well it was compressed."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _ELSEWHERE = "name a tape in a folder you can write with -o"
 
@@ -193,9 +195,12 @@ def weigh_entries(path: Path, ask: Ask = ask_environment) -> Iterator[tuple[Entr
 
 
 def load(path: Path, ask: Ask = ask_environment) -> tuple[Tape, Ending]:
-    """Read a whole tape into memory. Raises TapeFormatError, and LockedTapeError as `read_entries` does."""
+    """Read a whole tape: into memory, and what of a big one is too much for that, onto disk.
+
+    Raises TapeFormatError, and LockedTapeError as `read_entries` does.
+    """
     endings: list[Ending] = []
-    tape = assemble(read_entries(path, endings, ask), str(path))
+    tape = assemble(read_entries(path, endings, ask), str(path), _shelf(path))
     return tape, endings[0]
 
 
@@ -230,6 +235,16 @@ def _slices(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
     for piece in pieces:
         for at in range(0, len(piece), size):
             yield piece[at : at + size]
+
+
+def _shelf(path: Path) -> Shelf | None:
+    # What is decrypted is not written anywhere.
+    if _size(path) < _SMALL or is_locked(path):
+        return None
+    # Most tapes need none, and are opened faster without.
+    from tapeproxy.proxy.spool import Spool
+
+    return Spool()
 
 
 def _size(path: Path) -> int:

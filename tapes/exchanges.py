@@ -1,10 +1,12 @@
 """Exchanges: a request with its response, chunks and end, put together from the records of a tape.
 
 Knows which record belongs to which; refuses records that refer to nothing. Nothing here is about files or matching.
+Where the exchanges of a tape are kept while it is put together is the caller's choice: see `Shelf`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 from tapeproxy.tapes.decoder import Entry
 from tapeproxy.tapes.errors import Place, TapeFormatError
@@ -19,6 +21,7 @@ from tapeproxy.tapes.records import (
     Head,
     Lane,
     LaneEnd,
+    Like,
     Note,
     Record,
     Request,
@@ -60,12 +63,47 @@ class Exchange:
         return b"".join(chunk.data for chunk in self.chunks)
 
 
+class Shelf(Protocol):
+    """Takes the exchanges of a tape in the order of their requests, and may put those that have ended elsewhere."""
+
+    def begin(self, exchange: Exchange, like: Like | None) -> None:
+        """An exchange begins; `like` is how its body stands on the tape, where it is a reference."""
+        ...
+
+    def end(self, exchange: Exchange) -> None:
+        """Nothing is added to this exchange any more."""
+        ...
+
+    def exchanges(self) -> Sequence[Exchange]:
+        """All of them, in order, once the tape has been read."""
+        ...
+
+
+class _InMemory:
+    """A shelf that keeps all it gets."""
+
+    def __init__(self) -> None:
+        self._exchanges: list[Exchange] = []
+
+    def begin(self, exchange: Exchange, like: Like | None) -> None:
+        self._exchanges.append(exchange)
+
+    def end(self, exchange: Exchange) -> None:
+        pass
+
+    def exchanges(self) -> Sequence[Exchange]:
+        return self._exchanges
+
+
 @dataclass(slots=True)
 class Tape:
-    """A whole tape in memory. `seal` is None for an interrupted one; `values` come with their record numbers."""
+    """A whole tape. `seal` is None for an interrupted one; `values` come with their record numbers.
+
+    `exchanges` may lie elsewhere than in memory, and are read there one by one. `ended`: when the last one did.
+    """
 
     head: Head
-    exchanges: list[Exchange] = field(default_factory=list)
+    exchanges: Sequence[Exchange] = field(default_factory=list[Exchange])
     notes: list[Note] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
@@ -76,43 +114,85 @@ class Tape:
     edges: list[Edge] = field(default_factory=list)
     exit: Exit | None = None
     seal: Seal | None = None
+    ended: int = 0
 
     @property
     def duration(self) -> int:
         """Nanoseconds from start to the last record that says when it was."""
-        if self.exit is not None:
-            return self.exit.duration
-        ends = [exchange.end.t for exchange in self.exchanges if exchange.end is not None]
-        return max(ends, default=0)
+        return self.ended if self.exit is None else self.exit.duration
 
 
-def assemble(entries: Iterable[Entry], source: str = "tape") -> Tape:
+def assemble(entries: Iterable[Entry], source: str = "tape", shelf: Shelf | None = None) -> Tape:
     """Put a tape together. Raises TapeFormatError for a record that refers to no request, or comes twice."""
     tape: Tape | None = None
+    shelf = _InMemory() if shelf is None else shelf
     by_index: dict[int, Exchange] = {}
-    for entry in entries:
-        if isinstance(entry.record, Head):
-            tape = Tape(entry.record)
-            continue
-        if tape is None:
-            raise TapeFormatError("the tape has no head", place=Place(source, 1))
-        try:
-            _place(tape, by_index, entry.index, entry.record)
-        except ValueError as error:
-            raise TapeFormatError(str(error), place=Place(source, entry.index + 1)) from None
+    number = 0
+    for entry in in_order(entries, source):
+        record = entry.record
+        match record:
+            case Head():
+                tape = Tape(record)
+            case Request():
+                number += 1
+                exchange = by_index[entry.index] = Exchange(number, entry.index, record)
+                shelf.begin(exchange, entry.like)
+            case End():
+                exchange = by_index.pop(record.of)
+                exchange.end = record
+                shelf.end(exchange)
+                assert tape is not None
+                tape.ended = max(tape.ended, record.t)
+            case Response() | Chunks():
+                _attach(by_index[record.of], record)
+            case _:
+                assert tape is not None
+                _place(tape, entry.index, record)
     if tape is None:
         raise TapeFormatError("the tape has no head", place=Place(source, 1))
+    tape.exchanges = shelf.exchanges()
     return tape
 
 
-def _place(tape: Tape, by_index: dict[int, Exchange], index: int, record: Record) -> None:
+def in_order(entries: Iterable[Entry], source: str = "tape") -> Iterator[Entry]:
+    """Pass the records of a tape on, and hold on to none. Raises TapeFormatError as `assemble` does."""
+    states: dict[int, _State] = {}
+    headless = True
+    for entry in entries:
+        record = entry.record
+        if headless and not isinstance(record, Head):
+            raise TapeFormatError("the tape has no head", place=Place(source, 1))
+        headless = False
+        if isinstance(record, Request):
+            states[entry.index] = "asked"
+        elif isinstance(record, Response | Chunks | End):
+            try:
+                states[record.of] = _next(states.get(record.of), record)
+            except ValueError as error:
+                raise TapeFormatError(str(error), place=Place(source, entry.index + 1)) from None
+        yield entry
+
+
+type _State = Literal["asked", "answered", "ended"]
+
+
+def _next(state: _State | None, record: Response | Chunks | End) -> _State:
+    """What has come of an exchange after this record of it. Raises ValueError where the record may not come."""
+    if state is None:
+        raise ValueError(f"a {record.kind!r} record answers record {record.of}, which is not an earlier request")
+    if state == "ended":
+        raise ValueError(f"a {record.kind!r} record comes after the end of the exchange of record {record.of}")
+    if isinstance(record, End):
+        return "ended"
+    if isinstance(record, Chunks):
+        return state
+    if state == "answered":
+        raise ValueError(f"there is a second response to record {record.of}")
+    return "answered"
+
+
+def _place(tape: Tape, index: int, record: Record) -> None:
     match record:
-        case Request():
-            exchange = Exchange(len(tape.exchanges) + 1, index, record)
-            by_index[index] = exchange
-            tape.exchanges.append(exchange)
-        case Response() | Chunks() | End():
-            _attach(by_index, record)
         case Note():
             tape.notes.append(record)
         case Lane():
@@ -137,21 +217,12 @@ def _place(tape: Tape, by_index: dict[int, Exchange], index: int, record: Record
             pass  # unknown kinds are skipped here and kept by whoever rewrites a tape
 
 
-def _attach(by_index: dict[int, Exchange], record: Response | Chunks | End) -> None:
-    exchange = by_index.get(record.of)
-    if exchange is None:
-        raise ValueError(f"a {record.kind!r} record answers record {record.of}, which is not an earlier request")
-    if exchange.end is not None:
-        raise ValueError(f"a {record.kind!r} record comes after the end of the exchange of record {record.of}")
-    if isinstance(record, End):
-        exchange.end = record
-    elif isinstance(record, Chunks):
+def _attach(exchange: Exchange, record: Response | Chunks) -> None:
+    if isinstance(record, Response):
+        exchange.response = record
+    else:
         side = exchange.chunks if record.to == "client" else exchange.uploads
         side.extend(_chunks(record))
-    elif exchange.response is not None:
-        raise ValueError(f"there is a second response to record {record.of}")
-    else:
-        exchange.response = record
 
 
 def _chunks(record: Chunks) -> Iterator[Chunk]:

@@ -85,10 +85,10 @@ def explain(miss: Miss, index: Index) -> Explanation:
     """Explain a miss of `index`. Raises ValueError when the request's URL is not absolute."""
     asked = miss.ask.identity()
     cards = index.cards()
-    left = [(exchange, ask) for exchange, ask, used in cards if not used]
-    waiting = tuple(Waiting(exchange.number, summary_line(ask)) for exchange, ask in left[:_LISTED])
+    left = [card for card in cards if not card.used]
+    waiting = tuple(Waiting(card.number, summary_line(card.ask)) for card in left[:_LISTED])
     # A request that was answered before is nearest to itself, which says nothing.
-    near = nearest(miss.ask, asked, [card for card in cards if not (miss.used and card[2])])
+    near = nearest(miss.ask, asked, [card for card in cards if not (miss.used and card.used)])
     line = summary_line(miss.ask)
     if near is None:
         return Explanation(line, miss.used, waiting=waiting, left=len(left))

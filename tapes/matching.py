@@ -13,9 +13,10 @@ its own bytes. Without that rule, agents that run side by side would have their 
 user's rule ignores or rewrites something the length says nothing, and all of that place are parsed.)
 """
 
+from abc import abstractmethod
 from collections import defaultdict, deque
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, overload
 
 from blake3 import blake3
 
@@ -69,7 +70,7 @@ class Ask(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """The answer."""
+    """The answer. The request's body may be a reference: whoever asked has it."""
 
     exchange: Exchange
 
@@ -85,19 +86,65 @@ class Miss(NamedTuple):
     elsewhere: str | None = None
 
 
-class _Card:
-    """An exchange in the index, with its identity once someone needed it."""
+class Shelved(Sequence[Exchange]):
+    """The exchanges of a tape too big for memory: each is read when it is looked at."""
 
-    __slots__ = ("_key", "ask", "exchange", "used")
+    @abstractmethod
+    def answer(self, at: int) -> Exchange:
+        """The exchange at `at`, perhaps with a reference for its request's body."""
 
-    def __init__(self, exchange: Exchange, reading: Reading) -> None:
-        request = exchange.request
-        self.exchange = exchange
-        self.ask = Ask(
-            request.method, request.url, request.headers, exchange.request_body, request.inside, request.lane, reading
-        )
-        self.used = False
+
+class _Listed(Shelved):
+    """Exchanges that are in memory anyhow."""
+
+    def __init__(self, exchanges: Sequence[Exchange]) -> None:
+        self._exchanges = exchanges
+
+    def __len__(self) -> int:
+        return len(self._exchanges)
+
+    @overload
+    def __getitem__(self, at: int) -> Exchange: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Exchange]: ...
+    def __getitem__(self, at: int | slice) -> Exchange | Sequence[Exchange]:
+        return self._exchanges[at]
+
+    def answer(self, at: int) -> Exchange:
+        return self._exchanges[at]
+
+
+class Card:
+    """An exchange in the index: what is needed to find it, and its identity once someone needed that.
+
+    The exchange itself, with its bodies, may lie on disk: it is read there for each use of `exchange` and `ask`.
+    """
+
+    __slots__ = ("_at", "_exchanges", "_key", "_reading", "inside", "number", "size", "used")
+
+    def __init__(self, exchanges: Shelved, at: int, number: int, ask: Ask) -> None:
+        self._exchanges = exchanges
+        self._at = at
+        self._reading = ask.reading
         self._key: bytes | None = None
+        self.number = number
+        self.inside = ask.inside
+        self.size = ask.size()
+        self.used = False
+
+    @property
+    def exchange(self) -> Exchange:
+        return self._exchanges[self._at]
+
+    @property
+    def ask(self) -> Ask:
+        """Its request."""
+        return _ask(self.exchange, self._reading)
+
+    @property
+    def loose(self) -> bool:
+        """See `Ask.is_loose`."""
+        return bool(self._reading.rules) and self.ask.is_loose()
 
     @property
     def key(self) -> bytes:
@@ -108,7 +155,24 @@ class _Card:
     def give(self) -> Hit:
         """Give its answer out."""
         self.used = True
-        return Hit(self.exchange)
+        return Hit(self._exchanges.answer(self._at))
+
+
+class Cards(Sequence[Exchange]):
+    """The exchanges of some cards, each read when it is looked at."""
+
+    def __init__(self, cards: Sequence[Card]) -> None:
+        self._cards = cards
+
+    def __len__(self) -> int:
+        return len(self._cards)
+
+    @overload
+    def __getitem__(self, at: int) -> Exchange: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Cards": ...
+    def __getitem__(self, at: int | slice) -> "Exchange | Cards":
+        return Cards(self._cards[at]) if isinstance(at, slice) else self._cards[at].exchange
 
 
 class _Place:
@@ -117,22 +181,22 @@ class _Place:
     __slots__ = ("_by_key", "_by_size", "cards")
 
     def __init__(self) -> None:
-        self.cards: list[_Card] = []
-        self._by_size: defaultdict[Size, deque[_Card]] = defaultdict(deque)
-        self._by_key: dict[bytes, list[_Card]] | None = None
+        self.cards: list[Card] = []
+        self._by_size: defaultdict[Size, deque[Card]] = defaultdict(deque)
+        self._by_key: dict[bytes, list[Card]] | None = None
 
-    def add(self, card: _Card) -> None:
+    def add(self, card: Card) -> None:
         self.cards.append(card)
-        self._by_size[card.ask.size()].append(card)
+        self._by_size[card.size].append(card)
 
-    def in_turn(self, card: _Card) -> _Card:
+    def in_turn(self, card: Card) -> Card:
         """The first unused card of the same identity and size: another one when `card` would come out of turn.
 
         By a rule, what was sent in more bytes may be the same too.
         """
-        if card.ask.is_loose():
+        if card.loose:
             return next(other for other in self.of_identity(card.key) if not other.used)
-        cards = self._by_size[card.ask.size()]
+        cards = self._by_size[card.size]
         while cards[0].used:
             cards.popleft()
         for other in cards:
@@ -140,7 +204,7 @@ class _Place:
                 return other
         raise AssertionError("the card is in its place")
 
-    def of_identity(self, key: bytes) -> list[_Card]:
+    def of_identity(self, key: bytes) -> list[Card]:
         if self._by_key is None:
             self._by_key = {}
             for card in self.cards:
@@ -154,14 +218,14 @@ class _Shelf:
     __slots__ = ("_places", "_raw")
 
     def __init__(self) -> None:
-        self._raw: defaultdict[bytes, deque[_Card]] = defaultdict(deque)
+        self._raw: defaultdict[bytes, deque[Card]] = defaultdict(deque)
         self._places: defaultdict[bytes, _Place] = defaultdict(_Place)
 
-    def add(self, card: _Card) -> None:
-        self._raw[card.ask.raw_key()].append(card)
-        self._places[card.ask.place()].add(card)
+    def add(self, card: Card, ask: Ask) -> None:
+        self._raw[ask.raw_key()].append(card)
+        self._places[ask.place()].add(card)
 
-    def exact(self, raw_key: bytes, place: bytes) -> _Card | None:
+    def exact(self, raw_key: bytes, place: bytes) -> Card | None:
         """The next card whose request is the same byte for byte."""
         cards = self._raw.get(raw_key)
         while cards:
@@ -170,11 +234,11 @@ class _Shelf:
             cards.popleft()
         return None
 
-    def same(self, key: bytes, place: bytes) -> list[_Card]:
+    def same(self, key: bytes, place: bytes) -> list[Card]:
         """All cards of an identity, used or not."""
         return self._places[place].of_identity(key) if place in self._places else []
 
-    def at(self, place: bytes) -> list[_Card]:
+    def at(self, place: bytes) -> list[Card]:
         """All cards of a place."""
         return self._places[place].cards if place in self._places else []
 
@@ -187,15 +251,21 @@ class Index:
     Raises ValueError, with the number of the exchange, for a taped URL that is not absolute.
     """
 
-    def __init__(self, exchanges: Iterable[Exchange], *, by_lane: bool = True, reading: Reading = PLAIN) -> None:
+    def __init__(self, exchanges: Sequence[Exchange], *, by_lane: bool = True, reading: Reading = PLAIN) -> None:
         self._shelves: dict[str | None, _Shelf] = {None: _Shelf()}
-        self._cards = [_Card(e, reading) for e in exchanges if e.response is not None or e.end is not None]
-        for card in self._cards:
-            shelf = self._shelves.setdefault(card.ask.lane if by_lane else None, _Shelf())
+        self._cards: list[Card] = []
+        shelved = exchanges if isinstance(exchanges, Shelved) else _Listed(exchanges)
+        for at, exchange in enumerate(exchanges):
+            if exchange.response is None and exchange.end is None:
+                continue
+            ask = _ask(exchange, reading)
+            card = Card(shelved, at, exchange.number, ask)
+            shelf = self._shelves.setdefault(ask.lane if by_lane else None, _Shelf())
             try:
-                shelf.add(card)
+                shelf.add(card, ask)
             except ValueError as error:
-                raise ValueError(f"exchange {card.exchange.number}: {error}") from None
+                raise ValueError(f"exchange {card.number}: {error}") from None
+            self._cards.append(card)
 
     def take(self, ask: Ask) -> Hit | Miss:
         """The next answer for this request, or why there is none. Raises ValueError for a URL that isn't absolute."""
@@ -212,24 +282,24 @@ class Index:
         found = self._find(ask)
         return found if isinstance(found, Miss) else Hit(found.exchange)
 
-    def unused(self) -> list[Exchange]:
-        """The exchanges that nothing has asked for, in tape order."""
-        return [card.exchange for card in self._cards if not card.used]
+    def unused(self) -> Cards:
+        """The exchanges with the world that nothing has asked for, in tape order."""
+        return Cards([card for card in self._cards if not card.used and not card.inside])
 
-    def cards(self) -> list[tuple[Exchange, Ask, bool]]:
-        """Every taped request, in tape order, with its exchange and whether its answer was given out."""
-        return [(card.exchange, card.ask, card.used) for card in self._cards]
+    def cards(self) -> Sequence[Card]:
+        """Every taped request, in tape order."""
+        return self._cards
 
-    def used(self) -> list[Exchange]:
-        """The exchanges whose answers were given out, in tape order."""
-        return [card.exchange for card in self._cards if card.used]
+    def used(self) -> Cards:
+        """The exchanges with the world whose answers were given out, in tape order."""
+        return Cards([card for card in self._cards if card.used and not card.inside])
 
     def knows(self, ask: Ask) -> bool:
         """True when the tape holds this request at all, used or not."""
         place, key = ask.place(), ask.identity().key
         return any(shelf.same(key, place) for shelf in self._shelves.values())
 
-    def _find(self, ask: Ask) -> _Card | Miss:
+    def _find(self, ask: Ask) -> Card | Miss:
         card = self._find_exact(ask)
         if card is not None:
             return card
@@ -246,7 +316,7 @@ class Index:
         other = _first(others)
         return Miss(ask, len(same), other.ask.lane if other is not None else None)
 
-    def _find_exact(self, ask: Ask) -> _Card | None:
+    def _find_exact(self, ask: Ask) -> Card | None:
         raw_key, place = ask.raw_key(), ask.place()
         shelves = self._for(ask)
         if len(shelves) == 1:
@@ -263,5 +333,10 @@ class Index:
         return list(self._shelves.values()) if own is None or own is unlaned else [own, unlaned]
 
 
-def _first(cards: Iterable[_Card]) -> _Card | None:
-    return min(cards, key=lambda card: card.exchange.number, default=None)
+def _first(cards: Iterable[Card]) -> Card | None:
+    return min(cards, key=lambda card: card.number, default=None)
+
+
+def _ask(exchange: Exchange, reading: Reading) -> Ask:
+    request, body = exchange.request, exchange.request_body
+    return Ask(request.method, request.url, request.headers, body, request.inside, request.lane, reading)

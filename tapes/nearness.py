@@ -5,12 +5,12 @@ when there are many, those that share the most bytes are looked for first, and o
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.identity import Identity
-from tapeproxy.tapes.matching import Ask
+from tapeproxy.tapes.matching import Ask, Card
 from tapeproxy.tapes.wording import shared_ends
 
 _IN_FULL = 48
@@ -31,12 +31,13 @@ class Near(NamedTuple):
     used: bool
 
 
-def nearest(ask: Ask, asked: Identity, cards: Iterable[tuple[Exchange, Ask, bool]]) -> Near | None:
+def nearest(ask: Ask, asked: Identity, cards: Sequence[Card]) -> Near | None:
     """The nearest of the taped requests, those whose answers still wait first; None when there are none."""
     best: dict[bool, Near] = {}
-    for exchange, taped_ask, used in _likeliest(ask, list(cards)):
+    for card in _likeliest(ask, cards):
+        taped_ask, used = card.ask, card.used
         taped = taped_ask.identity()
-        near = Near(exchange, taped, similarity(taped, asked), used)
+        near = Near(card.exchange, taped, similarity(taped, asked), used)
         # Of equals, the one of the same lane, and then the first.
         lane = 1e-6 if taped_ask.lane == ask.lane else 0.0
         if used not in best or near.score + lane > best[used].score:
@@ -60,15 +61,15 @@ def similarity(one: Identity, other: Identity) -> float:
     return 0.5 * sum(parts) / len(parts) + 0.5 * _body_similarity(one, other)
 
 
-def _likeliest(ask: Ask, cards: list[tuple[Exchange, Ask, bool]]) -> list[tuple[Exchange, Ask, bool]]:
+def _likeliest(ask: Ask, cards: Sequence[Card]) -> Sequence[Card]:
     if len(cards) <= _IN_FULL:
         return cards
     place = ask.place()
 
-    def rank(card: tuple[Exchange, Ask, bool]) -> tuple[float, int]:
-        exchange, taped, used = card
+    def rank(card: Card) -> tuple[float, int]:
+        taped = card.ask
         where = 1.0 if taped.place() == place else 0.5 * _alike(taped.url, ask.url)
-        return -(where + _alike(taped.body, ask.body) - used * _USED_COUNTS), exchange.number
+        return -(where + _alike(taped.body, ask.body) - card.used * _USED_COUNTS), card.number
 
     return sorted(cards, key=rank)[:_IN_FULL]
 

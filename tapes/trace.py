@@ -25,7 +25,8 @@ class TraceHasher:
     """Feed it a tape's records with their indexes, in order; keeps digests, not bodies."""
 
     def __init__(self) -> None:
-        self._answers: dict[int, blake3] = {}
+        self._answers: dict[int, blake3] = {}  # of exchanges that have not ended: a hasher takes 2 KB
+        self._digests: dict[int, bytes] = {}
         self._keys: list[tuple[bytes, int]] = []
         self._reading = Reading(1)
         self._lanes: dict[str, list[int]] = {}
@@ -44,13 +45,15 @@ class TraceHasher:
                     assert isinstance(data, bytes)  # the decoder resolves references
                     self._answers[record.of].update(data)
             case End() if record.of in self._answers:
-                _feed_end(self._answers[record.of], record)
+                answer = self._answers.pop(record.of)
+                _feed_end(answer, record)
+                self._digests[record.of] = answer.digest()
             case _:
                 pass
 
     def hexdigest(self) -> str:
         """The trace hash, 64 hex digits."""
-        return join_parts((key, index, self._answers[index].digest()) for key, index in self._keys)
+        return join_parts((key, index, self._answer(index)) for key, index in self._keys)
 
     def lanes(self) -> dict[str, str]:
         """The digest of each lane that asked something, 64 hex digits. Requests of no lane are in none."""
@@ -60,8 +63,11 @@ class TraceHasher:
         digest = blake3()
         for place in places:
             key, index = self._keys[place]
-            digest.update(key).update(self._answers[index].digest())
+            digest.update(key).update(self._answer(index))
         return digest.hexdigest()
+
+    def _answer(self, index: int) -> bytes:
+        return self._digests[index] if index in self._digests else self._answers[index].digest()
 
     def _request(self, index: int, record: Request) -> None:
         key = _key(record, self._reading)

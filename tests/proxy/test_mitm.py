@@ -153,7 +153,7 @@ def test_two_at_once_are_refused(authority: Authority, writer: TapeWriter) -> No
 
 
 def load_unsealed(writer: TapeWriter) -> list[Any]:
-    return load(writer.path)[0].exchanges
+    return [*load(writer.path)[0].exchanges]
 
 
 def test_cancelling_its_host_still_tapes_how_exchanges_ended(authority: Authority, writer: TapeWriter) -> None:

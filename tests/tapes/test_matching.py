@@ -48,7 +48,7 @@ def test_three_urls_twice_each_interleaved() -> None:
     index = Index(taped(*[(path, b"{}") for path in (b"/a", b"/b", b"/c", b"/b", b"/a", b"/c")]))
     asked = [ask(path) for path in (b"/c", b"/a", b"/a", b"/b", b"/c", b"/b")]
     assert numbers(index, *asked) == [3, 1, 5, 2, 6, 4]
-    assert index.unused() == []
+    assert [*index.unused()] == []
 
 
 def test_what_was_never_taped_is_a_miss_that_says_so() -> None:

@@ -1,7 +1,7 @@
 import pytest
 from tapesamples import read, written
 
-from tapeproxy.tapes.deltas import WINDOW
+from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Chunks, End, Head, Record, Request, Response, Value
 from tapeproxy.tapes.sizes import Survey
 

@@ -1,5 +1,6 @@
 """The trace hash of exchanges is the one of their records."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tapeproxy.tapes.trace import TraceHasher, join_parts, part_of
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1.tape.jsonl.gz"
 
 
-def trace(exchanges: list[Exchange]) -> str:
+def trace(exchanges: Sequence[Exchange]) -> str:
     return join_parts(part_of(one, Reading(1)) for one in exchanges if not one.request.inside)
 
 

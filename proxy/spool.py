@@ -1,0 +1,186 @@
+"""Exchanges of a big tape, kept on disk while it is used: a file without a name, that goes when the process does.
+
+The first ones stay in memory, so of most tapes nothing is ever written. Beyond `BUDGET` each exchange that has ended
+is written out and read back whenever someone looks at it. A body that stands on the tape by reference is not written
+again: it is kept as the pieces of earlier ones. Should the disk be full, what comes after stays in memory.
+"""
+
+import contextlib
+import dataclasses
+import errno
+import pickle
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import IO, overload
+
+from tapeproxy.tapes.exchanges import Chunk, Exchange
+from tapeproxy.tapes.records import Like
+
+BUDGET = 32 << 20
+"""Bytes of exchanges that are kept in memory."""
+_OVERHEAD, _CHUNK_OVERHEAD = 3000, 200
+"""About what the objects of an exchange, and of a chunk, take beside its bytes."""
+_WRITE = 1 << 20
+_BASES = 1024
+"""Bodies that later ones may be pieces of."""
+
+type _Piece = tuple[int, int]
+"""Where bytes begin in the file, and how many they are."""
+
+
+class SpooledExchanges(Sequence[Exchange]):
+    """Exchanges by place: in memory, or read from the spool each time."""
+
+    def __init__(self, items: list[Exchange | _Piece], file: "_File") -> None:
+        self._items = items
+        self._file = file
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, at: int) -> Exchange: ...
+    @overload
+    def __getitem__(self, at: slice) -> "SpooledExchanges": ...
+    def __getitem__(self, at: int | slice) -> "Exchange | SpooledExchanges":
+        if isinstance(at, slice):
+            return SpooledExchanges(self._items[at], self._file)
+        item = self._items[at]
+        return item if isinstance(item, Exchange) else _load(self._file, item)
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return (self[at] for at in range(len(self._items)))
+
+
+class Spool:
+    """A shelf (`tapes.exchanges.Shelf`) that keeps about `budget` bytes in memory, and the rest on disk."""
+
+    def __init__(self, budget: int = BUDGET) -> None:
+        self._left = budget
+        self._file = _File()
+        self._items: list[Exchange | _Piece] = []
+        self._likes: dict[int, Like] = {}
+        self._bases: dict[int, tuple[_Piece, ...]] = {}
+
+    def begin(self, exchange: Exchange, like: Like | None) -> None:
+        self._items.append(exchange)
+        if like is not None and self._left <= 0:
+            self._likes[exchange.number] = like
+
+    def end(self, exchange: Exchange) -> None:
+        like = self._likes.pop(exchange.number, None)
+        if self._left > 0:
+            self._left -= _weight(exchange)
+        elif not self._file.full:
+            self._items[exchange.number - 1] = self._write(exchange, like)
+
+    def exchanges(self) -> Sequence[Exchange]:
+        in_memory = [item for item in self._items if isinstance(item, Exchange)]
+        return in_memory if len(in_memory) == len(self._items) else SpooledExchanges(self._items, self._file)
+
+    def _write(self, exchange: Exchange, like: Like | None) -> _Piece:
+        state = (
+            exchange.number,
+            exchange.index,
+            dataclasses.replace(exchange.request, body=b""),
+            self._pieces(exchange, like),
+            exchange.response,
+            [(chunk.t, chunk.data) for chunk in exchange.chunks],
+            [(chunk.t, chunk.data) for chunk in exchange.uploads],
+            exchange.end,
+        )
+        return self._file.put(pickle.dumps(state, pickle.HIGHEST_PROTOCOL))
+
+    def _pieces(self, exchange: Exchange, like: Like | None) -> tuple[_Piece, ...]:
+        """Where the bytes of the request's body are, now that they are written."""
+        body = exchange.request.body
+        assert isinstance(body, bytes)  # the decoder resolves references
+        base = self._bases.get(like.of) if like is not None else None
+        if like is None or base is None:
+            pieces: tuple[_Piece, ...] = (self._file.put(body),) if body else ()
+        else:
+            length = sum(size for _, size in base)
+            head = length if like.whole else like.head
+            mid = (self._file.put(like.mid),) if like.mid else ()
+            pieces = (*_cut(base, 0, head), *mid, *_cut(base, length - like.tail, length))
+        self._bases[exchange.index] = pieces
+        if len(self._bases) > _BASES:
+            del self._bases[next(iter(self._bases))]
+        return pieces
+
+
+def _cut(pieces: Sequence[_Piece], start: int, end: int) -> Iterator[_Piece]:
+    """The pieces of the bytes from `start` to `end`."""
+    for at, size in pieces:
+        first, last = max(start, 0), min(end, size)
+        if first < last:
+            yield at + first, last - first
+        start, end = start - size, end - size
+
+
+def _weight(exchange: Exchange) -> int:
+    chunks = (*exchange.chunks, *exchange.uploads)
+    body = exchange.request.body
+    data = len(body) if isinstance(body, bytes) else 0
+    return _OVERHEAD + data + sum(len(chunk.data) + _CHUNK_OVERHEAD for chunk in chunks)
+
+
+def _load(file: "_File", piece: _Piece) -> Exchange:
+    # Nobody else can have written it: the file has no name.
+    number, index, request, body, response, chunks, uploads, end = pickle.loads(file.get(piece))
+    return Exchange(
+        number=number,
+        index=index,
+        request=dataclasses.replace(request, body=b"".join(map(file.get, body))),
+        response=response,
+        chunks=[Chunk(t, data) for t, data in chunks],
+        uploads=[Chunk(t, data) for t, data in uploads],
+        end=end,
+    )
+
+
+class _File:
+    """Bytes put one after the other into a file without a name. `full`: no more can be put."""
+
+    def __init__(self) -> None:
+        self.full = False
+        self._file: IO[bytes] | None = None
+        self._written = 0
+        self._pending = bytearray()
+
+    def put(self, data: bytes) -> _Piece:
+        """Append bytes; they can be got whatever becomes of the file."""
+        at = self._written + len(self._pending)
+        self._pending += data
+        if len(self._pending) >= _WRITE and not self.full:
+            self.full = not self._flush()
+        return at, len(data)
+
+    def get(self, piece: _Piece) -> bytes:
+        """The bytes of a piece. Raises OSError where they can't be read."""
+        at, size = piece
+        if at >= self._written:
+            return bytes(self._pending[at - self._written : at - self._written + size])
+        assert self._file is not None  # what was written was written there
+        self._file.seek(at)
+        wanted = min(size, self._written - at)
+        out = self._file.read(wanted)
+        if len(out) != wanted:
+            raise OSError(errno.EIO, "the spool of a big tape is shorter than what was written to it")
+        return out + bytes(self._pending[: size - wanted])
+
+    def _flush(self) -> bool:
+        with contextlib.suppress(OSError):  # no space: what is pending stays in memory
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # open as long as the tape is used
+                weakref.finalize(self, self._file.close)
+            self._file.seek(self._written)
+            view = memoryview(self._pending)
+            while view:
+                view = view[self._file.write(view) :]
+            view.release()
+            self._written += len(self._pending)
+            self._pending.clear()
+            return True
+        return False

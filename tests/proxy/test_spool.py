@@ -1,0 +1,148 @@
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tapesamples import read, written
+
+from tapeproxy.proxy.spool import Spool, SpooledExchanges
+from tapeproxy.tapes.exchanges import Exchange, assemble
+from tapeproxy.tapes.likes import WINDOW
+from tapeproxy.tapes.records import Chunks, End, Head, Like, Record, Request, Response
+
+OLD = b"The tide comes in at noon. " * 100
+WINDOWED = Head(started_at="x", must=("like",), window=WINDOW)
+ANY = Head(started_at="x", must=("like", "ref"))
+
+
+def exchange(of: int, body: bytes | Like, *, answer: bytes = b"yes", ended: bool = True) -> list[Record]:
+    records: list[Record] = [
+        Request(t=of, method=b"POST", url=b"https://x.example/", headers=((b"a", b"\xe9"),), body=body, lane="m", n=of),
+        Chunks(t=of, of=of, to="server", parts=((0, b"up"),)),
+        Response(t=of, of=of, status=200, reason=b"OK"),
+        Chunks(t=of, of=of, parts=((0, answer), (None, b"!"))),
+    ]
+    return [*records, End(t=of, of=of, how="complete", trailers=((b"b", b"c"),))] if ended else records
+
+
+def conversation(turns: int) -> list[Record]:
+    bodies = [OLD + b"".join(b"turn %d; " % n for n in range(turn)) + b"]}" for turn in range(turns)]
+    return [record for turn, body in enumerate(bodies) for record in exchange(1 + 5 * turn, body)]
+
+
+def both(data: bytes, budget: int) -> tuple[Sequence[Exchange], Sequence[Exchange]]:
+    """The exchanges of a tape as they are in memory, and on a spool."""
+    entries = read(data)[0]
+    return assemble(entries).exchanges, assemble(entries, shelf=Spool(budget)).exchanges
+
+
+@pytest.mark.parametrize("budget", [0, 10_000, 100_000])
+@pytest.mark.parametrize(
+    ("records", "head"),
+    [
+        (conversation(70), WINDOWED),
+        (conversation(70), ANY),
+        ([*exchange(1, b""), *exchange(6, os.urandom(3 << 20)), *exchange(11, b"a", ended=False)] * 1, WINDOWED),
+        ([*exchange(1, OLD), *exchange(6, Like(1, 5, b"", 7)), *exchange(11, Like(6, whole=True))], ANY),
+    ],
+)
+def test_what_is_on_the_spool_is_what_was_put_there(records: list[Record], head: Head, budget: int) -> None:
+    kept, spooled = both(written(records, head), budget)
+    assert [*spooled] == kept
+    assert [spooled[at] for at in range(-len(kept), len(kept))] == [*kept, *kept]
+    assert [*spooled[1::2]] == kept[1::2]
+    assert budget or isinstance(spooled, SpooledExchanges)
+    with pytest.raises(IndexError):
+        spooled[len(kept)]
+
+
+def test_what_fits_the_budget_is_a_list() -> None:
+    kept, spooled = both(written(conversation(5), WINDOWED), 1 << 20)
+    assert (type(spooled), spooled) == (list, kept)
+
+
+def test_a_body_by_reference_is_not_written_again() -> None:
+    entries = read(written(conversation(200), WINDOWED))[0]
+    spool = Spool(0)
+    exchanges = assemble(entries, shelf=spool).exchanges
+    in_all = sum(len(exchange.request_body) for exchange in exchanges)
+    used = spool._file._written + len(spool._file._pending)
+    assert used < in_all / 4
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.binary(max_size=50), st.integers(0, 60)), min_size=1, max_size=10))
+def test_pieces_of_pieces_are_the_bytes(ends: list[tuple[bytes, int]]) -> None:
+    records, whole = exchange(1, OLD[:200]), OLD[:200]
+    for at, (mid, cut) in enumerate(ends):
+        head, tail = min(cut, len(whole)), min(cut // 2, len(whole) - min(cut, len(whole)))
+        records += exchange(6 + 5 * at, Like(1 + 5 * at, head, mid, tail))
+        whole = whole[:head] + mid + whole[len(whole) - tail :]
+    kept, spooled = both(written(records, ANY), 0)
+    assert spooled[-1].request_body == kept[-1].request_body == whole + b"up"
+
+
+FULL = """
+import resource, signal, sys
+sys.path.insert(0, sys.argv[1])
+from test_spool import *
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+records = [record for n in range(6) for record in exchange(1 + 5 * n, bytes([n]) * 700_000, answer=b"x" * n)]
+kept, spooled = both(written(records, WINDOWED, commits=False), 0)
+assert [*spooled] == kept
+print([type(item).__name__ for item in spooled._items], spooled._file.full)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files there")
+@pytest.mark.parametrize("limit", [0, 1_500_000, 1_600_001])
+def test_a_full_disk_is_no_error(limit: int) -> None:
+    tests = str(Path(__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, tests, str(limit)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(tests).parent)},
+    )
+    assert done.returncode == 0, done.stderr
+    types, full = done.stdout.strip().rsplit(" ", 1)
+    assert full == "True"
+    assert "'Exchange', 'Exchange'" in types
+
+
+def test_the_file_is_private_and_has_no_name(tmp_path: Path) -> None:
+    script = """
+import os, sys, tempfile
+sys.path.insert(0, sys.argv[1])
+from test_spool import *
+tempfile.tempdir = sys.argv[2]
+records = [record for n in range(3) for record in exchange(1 + 5 * n, os.urandom(700_000))]
+spool = Spool(0)
+exchanges = assemble(read(written(records, WINDOWED))[0], shelf=spool).exchanges
+print(os.listdir(sys.argv[2]), oct(os.fstat(spool._file._file.fileno()).st_mode & 0o777))
+"""
+    tests = str(Path(__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", script, tests, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(tests).parent)},
+    )
+    assert (done.stdout, done.stderr) == ("[] 0o600\n", "")
+
+
+def test_a_spool_that_was_cut_off_is_an_error_and_no_other_body() -> None:
+    records = [record for n in range(3) for record in exchange(1 + 5 * n, os.urandom(700_000))]
+    spool = Spool(0)
+    exchanges = assemble(read(written(records, WINDOWED))[0], shelf=spool).exchanges
+    assert spool._file._file is not None
+    spool._file._file.truncate(1000)
+    with pytest.raises(OSError, match="shorter") as error:
+        exchanges[0]
+    assert error.value.errno == errno.EIO
