@@ -1,24 +1,39 @@
 """Exchanges of a big tape, kept on disk while it is used: a file without a name, that goes when the process does.
 
-The first ones stay in memory, so of most tapes nothing is ever written. Beyond `BUDGET` each exchange that has ended
-is written out and read back whenever someone looks at it. A body that stands on the tape by reference is not written
-again: it is kept as the pieces of earlier ones. Should the disk be full, what comes after stays in memory.
+The first ones stay in memory, so of most tapes nothing is ever written. Beyond `BUDGET` the body of each request is
+written out, and then all of an exchange that has ended, to be read back when someone looks at it. A body that stands
+on the tape by reference is not written again: it is kept as the pieces of earlier ones. Should the disk be full, what
+comes after stays in memory.
 """
 
 import contextlib
 import dataclasses
 import errno
+import itertools
 import pickle
 import tempfile
 import weakref
+from array import array
 from collections.abc import Iterator, Sequence
-from typing import IO, overload
+from dataclasses import dataclass
+from typing import IO, NamedTuple, overload
 
 from tapeproxy.tapes.exchanges import Chunk, Exchange
+from tapeproxy.tapes.matching import Shelved
 from tapeproxy.tapes.records import Like
 
-BUDGET = 32 << 20
-"""Bytes of exchanges that are kept in memory."""
+
+class Budget(NamedTuple):
+    """Bytes of memory for exchanges that are kept whole, and then for those without their request's body.
+
+    Of most requests only a digest is needed: a replay that finds it gives the answer out.
+    """
+
+    whole: int
+    bodiless: int
+
+
+BUDGET = Budget(8 << 20, 24 << 20)
 _OVERHEAD, _CHUNK_OVERHEAD = 3000, 200
 """About what the objects of an exchange, and of a chunk, take beside its bytes."""
 _WRITE = 1 << 20
@@ -29,10 +44,19 @@ type _Piece = tuple[int, int]
 """Where bytes begin in the file, and how many they are."""
 
 
-class SpooledExchanges(Sequence[Exchange]):
+@dataclass(slots=True)
+class _Out:
+    """An exchange of which something is on disk: its request's body, of which `body` is the list of pieces, and perhaps
+    all the rest; else that is here, with a reference for the body."""
+
+    body: _Piece
+    rest: Exchange | _Piece
+
+
+class SpooledExchanges(Shelved):
     """Exchanges by place: in memory, or read from the spool each time."""
 
-    def __init__(self, items: list[Exchange | _Piece], file: "_File") -> None:
+    def __init__(self, items: list[Exchange | _Out], file: "_File") -> None:
         self._items = items
         self._file = file
 
@@ -47,50 +71,57 @@ class SpooledExchanges(Sequence[Exchange]):
         if isinstance(at, slice):
             return SpooledExchanges(self._items[at], self._file)
         item = self._items[at]
-        return item if isinstance(item, Exchange) else _load(self._file, item)
+        exchange = self.answer(at)
+        if isinstance(item, Exchange):
+            return exchange
+        pieces = array("Q", self._file.get(item.body))
+        body = b"".join(map(self._file.get, zip(pieces[::2], pieces[1::2], strict=True)))
+        return dataclasses.replace(exchange, request=dataclasses.replace(exchange.request, body=body))
 
     def __iter__(self) -> Iterator[Exchange]:
         return (self[at] for at in range(len(self._items)))
 
+    def answer(self, at: int) -> Exchange:
+        item = self._items[at]
+        if isinstance(item, Exchange):
+            return item
+        return item.rest if isinstance(item.rest, Exchange) else _thaw(self._file.get(item.rest))
+
 
 class Spool:
-    """A shelf (`tapes.exchanges.Shelf`) that keeps about `budget` bytes in memory, and the rest on disk."""
+    """A shelf (`tapes.exchanges.Shelf`) that keeps in memory about what its budget allows, and the rest on disk."""
 
-    def __init__(self, budget: int = BUDGET) -> None:
-        self._left = budget
+    def __init__(self, budget: Budget = BUDGET) -> None:
+        self._whole, self._bodiless = budget
         self._file = _File()
-        self._items: list[Exchange | _Piece] = []
+        self._items: list[Exchange | _Out] = []
         self._likes: dict[int, Like] = {}
         self._bases: dict[int, tuple[_Piece, ...]] = {}
 
     def begin(self, exchange: Exchange, like: Like | None) -> None:
         self._items.append(exchange)
-        if like is not None and self._left <= 0:
+        if like is not None and self._whole <= 0:
             self._likes[exchange.number] = like
 
     def end(self, exchange: Exchange) -> None:
         like = self._likes.pop(exchange.number, None)
-        if self._left > 0:
-            self._left -= _weight(exchange)
+        if self._whole > 0:
+            self._whole -= _weight(exchange) + len(exchange.request_body)
         elif not self._file.full:
-            self._items[exchange.number - 1] = self._write(exchange, like)
+            self._items[exchange.number - 1] = self._put_out(exchange, like)
 
     def exchanges(self) -> Sequence[Exchange]:
         in_memory = [item for item in self._items if isinstance(item, Exchange)]
         return in_memory if len(in_memory) == len(self._items) else SpooledExchanges(self._items, self._file)
 
-    def _write(self, exchange: Exchange, like: Like | None) -> _Piece:
-        state = (
-            exchange.number,
-            exchange.index,
-            dataclasses.replace(exchange.request, body=b""),
-            self._pieces(exchange, like),
-            exchange.response,
-            [(chunk.t, chunk.data) for chunk in exchange.chunks],
-            [(chunk.t, chunk.data) for chunk in exchange.uploads],
-            exchange.end,
-        )
-        return self._file.put(pickle.dumps(state, pickle.HIGHEST_PROTOCOL))
+    def _put_out(self, exchange: Exchange, like: Like | None) -> _Out:
+        pieces = array("Q", itertools.chain.from_iterable(self._pieces(exchange, like)))
+        body = self._file.put(pieces.tobytes())
+        exchange.request = dataclasses.replace(exchange.request, body=Like(exchange.index, whole=True))
+        if self._bodiless > 0:
+            self._bodiless -= _weight(exchange)
+            return _Out(body, exchange)
+        return _Out(body, self._file.put(_freeze(exchange)))
 
     def _pieces(self, exchange: Exchange, like: Like | None) -> tuple[_Piece, ...]:
         """Where the bytes of the request's body are, now that they are written."""
@@ -120,19 +151,24 @@ def _cut(pieces: Sequence[_Piece], start: int, end: int) -> Iterator[_Piece]:
 
 
 def _weight(exchange: Exchange) -> int:
+    """About what an exchange takes in memory, without its request's body."""
     chunks = (*exchange.chunks, *exchange.uploads)
-    body = exchange.request.body
-    data = len(body) if isinstance(body, bytes) else 0
-    return _OVERHEAD + data + sum(len(chunk.data) + _CHUNK_OVERHEAD for chunk in chunks)
+    return _OVERHEAD + sum([len(chunk.data) + _CHUNK_OVERHEAD for chunk in chunks])
 
 
-def _load(file: "_File", piece: _Piece) -> Exchange:
+def _freeze(exchange: Exchange) -> bytes:
+    chunks, uploads = ([(chunk.t, chunk.data) for chunk in side] for side in (exchange.chunks, exchange.uploads))
+    state = (exchange.number, exchange.index, exchange.request, exchange.response, chunks, uploads, exchange.end)
+    return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
+
+
+def _thaw(data: bytes) -> Exchange:
     # Nobody else can have written it: the file has no name.
-    number, index, request, body, response, chunks, uploads, end = pickle.loads(file.get(piece))
+    number, index, request, response, chunks, uploads, end = pickle.loads(data)
     return Exchange(
         number=number,
         index=index,
-        request=dataclasses.replace(request, body=b"".join(map(file.get, body))),
+        request=request,
         response=response,
         chunks=[Chunk(t, data) for t, data in chunks],
         uploads=[Chunk(t, data) for t, data in uploads],

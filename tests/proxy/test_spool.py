@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tapesamples import read, written
 
-from tapeproxy.proxy.spool import Spool, SpooledExchanges
+from tapeproxy.proxy.spool import Budget, Spool, SpooledExchanges
 from tapeproxy.tapes.exchanges import Exchange, assemble
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Chunks, End, Head, Like, Record, Request, Response
@@ -35,13 +35,16 @@ def conversation(turns: int) -> list[Record]:
     return [record for turn, body in enumerate(bodies) for record in exchange(1 + 5 * turn, body)]
 
 
-def both(data: bytes, budget: int) -> tuple[Sequence[Exchange], Sequence[Exchange]]:
+def both(data: bytes, budget: Budget) -> tuple[Sequence[Exchange], Sequence[Exchange]]:
     """The exchanges of a tape as they are in memory, and on a spool."""
     entries = read(data)[0]
     return assemble(entries).exchanges, assemble(entries, shelf=Spool(budget)).exchanges
 
 
-@pytest.mark.parametrize("budget", [0, 10_000, 100_000])
+NONE = Budget(0, 0)
+
+
+@pytest.mark.parametrize("budget", [NONE, Budget(0, 10_000), Budget(10_000, 0), Budget(50_000, 50_000)])
 @pytest.mark.parametrize(
     ("records", "head"),
     [
@@ -51,24 +54,24 @@ def both(data: bytes, budget: int) -> tuple[Sequence[Exchange], Sequence[Exchang
         ([*exchange(1, OLD), *exchange(6, Like(1, 5, b"", 7)), *exchange(11, Like(6, whole=True))], ANY),
     ],
 )
-def test_what_is_on_the_spool_is_what_was_put_there(records: list[Record], head: Head, budget: int) -> None:
+def test_what_is_on_the_spool_is_what_was_put_there(records: list[Record], head: Head, budget: Budget) -> None:
     kept, spooled = both(written(records, head), budget)
     assert [*spooled] == kept
     assert [spooled[at] for at in range(-len(kept), len(kept))] == [*kept, *kept]
     assert [*spooled[1::2]] == kept[1::2]
-    assert budget or isinstance(spooled, SpooledExchanges)
+    assert budget.whole or isinstance(spooled, SpooledExchanges)
     with pytest.raises(IndexError):
         spooled[len(kept)]
 
 
 def test_what_fits_the_budget_is_a_list() -> None:
-    kept, spooled = both(written(conversation(5), WINDOWED), 1 << 20)
+    kept, spooled = both(written(conversation(5), WINDOWED), Budget(1 << 20, 0))
     assert (type(spooled), spooled) == (list, kept)
 
 
 def test_a_body_by_reference_is_not_written_again() -> None:
     entries = read(written(conversation(200), WINDOWED))[0]
-    spool = Spool(0)
+    spool = Spool(NONE)
     exchanges = assemble(entries, shelf=spool).exchanges
     in_all = sum(len(exchange.request_body) for exchange in exchanges)
     used = spool._file._written + len(spool._file._pending)
@@ -83,7 +86,7 @@ def test_pieces_of_pieces_are_the_bytes(ends: list[tuple[bytes, int]]) -> None:
         head, tail = min(cut, len(whole)), min(cut // 2, len(whole) - min(cut, len(whole)))
         records += exchange(6 + 5 * at, Like(1 + 5 * at, head, mid, tail))
         whole = whole[:head] + mid + whole[len(whole) - tail :]
-    kept, spooled = both(written(records, ANY), 0)
+    kept, spooled = both(written(records, ANY), NONE)
     assert spooled[-1].request_body == kept[-1].request_body == whole + b"up"
 
 
@@ -94,7 +97,7 @@ from test_spool import *
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 records = [record for n in range(6) for record in exchange(1 + 5 * n, bytes([n]) * 700_000, answer=b"x" * n)]
-kept, spooled = both(written(records, WINDOWED, commits=False), 0)
+kept, spooled = both(written(records, WINDOWED, commits=False), NONE)
 assert [*spooled] == kept
 print([type(item).__name__ for item in spooled._items], spooled._file.full)
 """
@@ -123,7 +126,7 @@ sys.path.insert(0, sys.argv[1])
 from test_spool import *
 tempfile.tempdir = sys.argv[2]
 records = [record for n in range(3) for record in exchange(1 + 5 * n, os.urandom(700_000))]
-spool = Spool(0)
+spool = Spool(NONE)
 exchanges = assemble(read(written(records, WINDOWED))[0], shelf=spool).exchanges
 print(os.listdir(sys.argv[2]), oct(os.fstat(spool._file._file.fileno()).st_mode & 0o777))
 """
@@ -139,7 +142,7 @@ print(os.listdir(sys.argv[2]), oct(os.fstat(spool._file._file.fileno()).st_mode 
 
 def test_a_spool_that_was_cut_off_is_an_error_and_no_other_body() -> None:
     records = [record for n in range(3) for record in exchange(1 + 5 * n, os.urandom(700_000))]
-    spool = Spool(0)
+    spool = Spool(NONE)
     exchanges = assemble(read(written(records, WINDOWED))[0], shelf=spool).exchanges
     assert spool._file._file is not None
     spool._file._file.truncate(1000)
