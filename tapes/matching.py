@@ -13,7 +13,6 @@ its own bytes. Without that rule, agents that run side by side would have their 
 user's rule ignores or rewrites something the length says nothing, and all of that place are parsed.)
 """
 
-from abc import abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, overload
@@ -89,9 +88,9 @@ class Miss(NamedTuple):
 class Shelved(Sequence[Exchange]):
     """The exchanges of a tape too big for memory: each is read when it is looked at."""
 
-    @abstractmethod
     def answer(self, at: int) -> Exchange:
         """The exchange at `at`, perhaps with a reference for its request's body."""
+        return self[at]
 
 
 class _Listed(Shelved):
@@ -108,9 +107,6 @@ class _Listed(Shelved):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Exchange]: ...
     def __getitem__(self, at: int | slice) -> Exchange | Sequence[Exchange]:
-        return self._exchanges[at]
-
-    def answer(self, at: int) -> Exchange:
         return self._exchanges[at]
 
 

@@ -15,7 +15,7 @@ def made(*lanes: str) -> list[Exchange]:
     found = [exchange() for _ in lanes]
     for one, lane in zip(found, lanes, strict=True):
         one.request = replace(one.request, lane=lane)
-    return tape_of(found).exchanges
+    return [*tape_of(found).exchanges]
 
 
 def completed(*steps: tuple[str, int]) -> list[tuple[Done, int]]:

@@ -13,6 +13,7 @@ GOOD: dict[str, Json] = {
     "head": {
         "tape": 1,
         "must": [],
+        "window": 5,
         "by": "x",
         "started_at": "2026-01-01T00:00:00Z",
         "argv": ["a"],
@@ -127,6 +128,7 @@ ACCEPTED: dict[str, list[Any]] = {
 TYPES = {
     ("head", "tape"): "natural",
     ("head", "must"): "texts",
+    ("head", "window"): "natural?",
     ("head", "argv"): "texts",
     ("head", "cwd"): "native",
     ("head", "tz"): "native?",
