@@ -109,6 +109,10 @@ def main(args: list[str] | None = None) -> Any:
         # What a terminal's encoding cannot show is escaped, never a crash.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if sys.stderr.isatty():
+        from tapeproxy.cli.progress import watch_reading
+
+        watch_reading()
     try:
         code = cli.main(args=args, prog_name="tapeproxy", standalone_mode=False)
     except TapeproxyError as error:

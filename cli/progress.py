@@ -1,11 +1,15 @@
-"""Several replays of one tape while they run: a line on a terminal, and the agents' output where it is wanted."""
+"""What takes its time, on a terminal: several replays of one tape while they run, and the reading of a big tape."""
 
+import shutil
 import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tapeproxy.cli.rendering import block, printable
+from tapeproxy.cli.rendering import block, clip, printable, size
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.comparing import Run
@@ -26,6 +30,52 @@ async def repeat_told(settings: "ReplaySettings", times: int, *, show_output: bo
         return await repeat(settings, times, progress.tell)
     finally:
         progress.clear()
+
+
+_PATIENCE, _PAUSE = 1.0, 0.1
+"""Seconds before a bar is shown, and between two of its states."""
+_BAR = 20
+
+
+def watch_reading() -> None:
+    """From now on, show a bar on standard error for every tape that takes longer than a second to read."""
+    from tapeproxy.proxy.watching import WATCHER
+
+    WATCHER.set(ReadingBar(time.monotonic, _to_terminal).tell)
+
+
+class ReadingBar:
+    """A bar for the file that is being read. `now` in seconds; `write` takes what a terminal is to be sent."""
+
+    def __init__(self, now: Callable[[], float], write: Callable[[str], None]) -> None:
+        self._now = now
+        self._write = write
+        self._due: float | None = None
+        self._drawn = False
+
+    def tell(self, path: Path, done: int, of: int) -> None:
+        """So many bytes are done; of all of them, the bar goes."""
+        if done >= of:
+            if self._drawn:
+                self._write("\r\x1b[K")
+            self._due, self._drawn = None, False
+            return
+        now = self._now()
+        if self._due is None:
+            self._due = now + _PATIENCE
+        elif now >= self._due:
+            self._due, self._drawn = now + _PAUSE, True
+            width = max(shutil.get_terminal_size().columns - 1, 20)
+            self._write("\r\x1b[K" + clip(_bar(path, done, of), width))
+
+
+def _bar(path: Path, done: int, of: int) -> str:
+    full = _BAR * done // of
+    return f"[{'#' * full}{'.' * (_BAR - full)}] {100 * done // of} % of {size(of)}, reading {printable(path.name)}"
+
+
+def _to_terminal(text: str) -> None:
+    click.echo(text, nl=False, err=True)
 
 
 class Progress:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tapeproxy.proxy.unlocking import Ask, ask_environment
+from tapeproxy.proxy.watching import watched
 from tapeproxy.tapes.decoder import Ending, Entry, TapeDecoder
 from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.encrypted import is_encrypted
@@ -276,8 +277,7 @@ def _plain(path: Path, ask: Ask) -> Iterator[bytes]:
 def read_pieces(path: Path) -> Iterator[bytes]:
     """Yield the bytes of a file as they are, 256 KiB at a time. Raises TapeFormatError."""
     with _open(path) as file:
-        while data := _read(file, path):
-            yield data
+        yield from watched(path, file, iter(lambda: _read(file, path), b""))
 
 
 def _read(file: BinaryIO, path: Path) -> bytes:
