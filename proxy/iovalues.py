@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from tapeproxy.proxy.sidecar import Line
-from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.filetext import redact_text
 from tapeproxy.tapes.parsing import RecordError, parse_record
 from tapeproxy.tapes.records import Request, Value
@@ -220,4 +220,4 @@ def _plan(program: Program, contents: _Contents) -> dict[str, Any]:
 
 
 def _requests(tape: Tape) -> Iterator[tuple[int, Request]]:
-    return ((exchange.index, exchange.request) for exchange in tape.exchanges)
+    return ((exchange.index, exchange.request) for exchange in outlines(tape.exchanges))

@@ -18,7 +18,7 @@ import orjson
 
 from tapeproxy.shim import INJECT
 from tapeproxy.tapes.errors import UsageError
-from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.positions import knows_sleeps
 
 ROOT_LANE = "m"
@@ -166,7 +166,7 @@ def write_reads(tape: Tape, path: Path) -> None:
 def _asked(tape: Tape) -> dict[str, list[int]]:
     """For each lane, how many reads it had made at each of its requests, up to the first that is not on the tape."""
     positions: dict[str, dict[int, int]] = {}
-    for request in (exchange.request for exchange in tape.exchanges):
+    for request in (exchange.request for exchange in outlines(tape.exchanges)):
         if request.lane is not None and request.n is not None and request.reads is not None:
             positions.setdefault(request.lane, {})[request.n] = request.reads
     asked: dict[str, list[int]] = {}

@@ -18,8 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, NamedTuple, overload
 
-from tapeproxy.tapes.exchanges import Chunk, Exchange
-from tapeproxy.tapes.matching import Shelved
+from tapeproxy.tapes.exchanges import Chunk, Exchange, Shelved
 from tapeproxy.tapes.records import Like
 
 

@@ -63,6 +63,19 @@ class Exchange:
         return b"".join(chunk.data for chunk in self.chunks)
 
 
+class Shelved(Sequence[Exchange]):
+    """The exchanges of a tape too big for memory: each is read when it is looked at."""
+
+    def answer(self, at: int) -> Exchange:
+        """The exchange at `at`, perhaps with a reference for its request's body."""
+        return self[at]
+
+
+def outlines(exchanges: Sequence[Exchange]) -> Iterator[Exchange]:
+    """The exchanges for someone who wants no request's body: those of a big tape come without, which is faster."""
+    return map(exchanges.answer, range(len(exchanges))) if isinstance(exchanges, Shelved) else iter(exchanges)
+
+
 class Shelf(Protocol):
     """Takes the exchanges of a tape in the order of their requests, and may put those that have ended elsewhere."""
 
@@ -147,7 +160,7 @@ def assemble(entries: Iterable[Entry], source: str = "tape", shelf: Shelf | None
                 _attach(by_index[record.of], record)
             case _:
                 assert tape is not None
-                _place(tape, entry.index, record)
+                _place(tape, number, entry.index, record)
     if tape is None:
         raise TapeFormatError("the tape has no head", place=Place(source, 1))
     tape.exchanges = shelf.exchanges()
@@ -191,7 +204,7 @@ def _next(state: _State | None, record: Response | Chunks | End) -> _State:
     return "answered"
 
 
-def _place(tape: Tape, index: int, record: Record) -> None:
+def _place(tape: Tape, number: int, index: int, record: Record) -> None:
     match record:
         case Note():
             tape.notes.append(record)
@@ -202,7 +215,7 @@ def _place(tape: Tape, index: int, record: Record) -> None:
         case LaneEnd():
             tape.lane_ends.append(record)
         case Done():
-            tape.dones.append((record, len(tape.exchanges)))
+            tape.dones.append((record, number))
         case Env():
             tape.envs.append(record)
         case Value():

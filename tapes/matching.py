@@ -19,7 +19,7 @@ from typing import NamedTuple, overload
 
 from blake3 import blake3
 
-from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.exchanges import Exchange, Shelved
 from tapeproxy.tapes.identity import Identity, identify, place_key, read_target
 from tapeproxy.tapes.reading import PLAIN, Reading
 from tapeproxy.tapes.records import Headers
@@ -83,14 +83,6 @@ class Miss(NamedTuple):
     ask: Ask
     used: int
     elsewhere: str | None = None
-
-
-class Shelved(Sequence[Exchange]):
-    """The exchanges of a tape too big for memory: each is read when it is looked at."""
-
-    def answer(self, at: int) -> Exchange:
-        """The exchange at `at`, perhaps with a reference for its request's body."""
-        return self[at]
 
 
 class _Listed(Shelved):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.exchanges import Exchange, outlines
 from tapeproxy.tapes.records import Done
 
 
@@ -37,14 +37,14 @@ class CompletionOrder:
         begun: Counter[str | None] = Counter()
         counted = 0
         for done, before in taped:
-            begun.update(exchange.request.lane for exchange in exchanges[counted:before])
+            begun.update(exchange.request.lane for exchange in outlines(exchanges[counted:before]))
             counted = before
             self._before.setdefault(done.lane, begun[done.parent])
             siblings = self._taped.setdefault(done.parent, [])
             self._place.setdefault(done.lane, (done.parent, len(siblings)))
             siblings.append(done.lane)
         ends: dict[str, int] = {}
-        for exchange in exchanges:
+        for exchange in outlines(exchanges):
             end = exchange.request.t if exchange.end is None else exchange.end.t
             for task in self._tasks(exchange.request.lane):
                 if end >= ends.get(task, end):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tapesamples import read, written
 
 from tapeproxy.proxy.spool import Budget, Spool, SpooledExchanges
-from tapeproxy.tapes.exchanges import Exchange, assemble
+from tapeproxy.tapes.exchanges import Exchange, assemble, outlines
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Chunks, End, Head, Like, Record, Request, Response
 
@@ -149,3 +149,14 @@ def test_a_spool_that_was_cut_off_is_an_error_and_no_other_body() -> None:
     with pytest.raises(OSError, match="shorter") as error:
         exchanges[0]
     assert error.value.errno == errno.EIO
+
+
+@pytest.mark.parametrize("budget", [NONE, Budget(0, 10_000), Budget(10_000, 0)])
+def test_outlines_are_the_exchanges_without_their_requests_bodies(budget: Budget) -> None:
+    kept, spooled = both(written(conversation(30), WINDOWED), budget)
+    found = [*outlines(spooled)]
+    assert [(one.number, one.request.lane, one.response_body) for one in found] == [
+        (one.number, one.request.lane, one.response_body) for one in kept
+    ]
+    assert [one.request.body for one in found[-2:]] == [Like(one.index, whole=True) for one in kept[-2:]]
+    assert [*outlines(kept)] == kept

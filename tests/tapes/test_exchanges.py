@@ -5,7 +5,7 @@ import pytest
 from tapeproxy.tapes.decoder import Entry
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.exchanges import Chunk, assemble
-from tapeproxy.tapes.records import Chunks, End, Exit, Head, Note, Record, Request, Response, Seal, Unknown
+from tapeproxy.tapes.records import Chunks, Done, End, Exit, Head, Note, Record, Request, Response, Seal, Unknown
 
 HEAD = Head(started_at="2026-01-01T00:00:00Z")
 A = Request(t=1, method=b"GET", url=b"http://x/a", body=b"ask ")
@@ -85,3 +85,9 @@ def test_a_record_that_belongs_nowhere_is_an_error_with_its_line(records: list[R
     with pytest.raises(TapeFormatError, match=what) as caught:
         assemble(entries(records), "x.tape")
     assert (caught.value.place.source, caught.value.place.line) == ("x.tape", line)
+
+
+def test_a_task_that_completes_knows_how_many_requests_came_before_it() -> None:
+    done = Done(t=1, lane="m/a0", parent="m")
+    tape = assemble(entries([HEAD, done, A, done, End(t=3, of=2, how="reset"), done]))
+    assert [before for _, before in tape.dones] == [0, 1, 1]
