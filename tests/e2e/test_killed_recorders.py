@@ -134,7 +134,7 @@ def test_when_nobody_dies_all_is_there(recorders: Recorders, tmp_path: Path) -> 
     # And the check would see it: a tape without its last chunk, or its last exchange.
     found.exchanges[0].chunks.pop()
     assert len(recorders.lost(found)) == 1
-    found.exchanges.pop()
+    found.exchanges = found.exchanges[:-1]
     assert len(recorders.lost(found)) == 1 + CHUNKS + 1
 
 
