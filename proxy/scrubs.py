@@ -21,6 +21,7 @@ from tapeproxy.tapes.decoder import Ending, Entry
 from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.leftovers import Leftover, LeftoverScanner
+from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Head, Json, Record, Seal
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.redactionrules import DEFAULT, VERSION, RedactionRules, is_redacted
@@ -171,8 +172,8 @@ def _head(entries: list[Entry], scrubbed: Scrubbed, settings: ScrubSettings, wat
         new = dataclasses.replace(new, seed=None, sealed_seed=None)
     rules = new.rules | watch.rules.to_json()
     named = tuple(sorted({*new.secrets, *settings.rules.secret_env}))
-    new = dataclasses.replace(new, rules=rules, secrets=named, must=())
-    if not scrubbed.changed and new == dataclasses.replace(old, must=()):
+    new = dataclasses.replace(new, rules=rules, secrets=named, must=("like",), window=WINDOW)
+    if not scrubbed.changed and new == dataclasses.replace(old, must=new.must, window=WINDOW):
         return new
     if is_ours(old, watch.key, socket.gethostname()):
         new = dataclasses.replace(new, host=origin_mark(watch.key, socket.gethostname(), new.argv, new.started_at))
