@@ -162,6 +162,8 @@ class Teller:
         click.echo(
             f"tapeproxy: {self._run}{word}: " + "\n".join(printable(line) for line in text.split("\n")), err=True
         )
+        if self._told == _SHOWN:
+            click.echo("tapeproxy: further ones are told in a line; --report FILE has them whole", err=True)
 
 
 def not_whole(*, sealed: bool, outcome: str) -> Iterator[str]:

@@ -344,8 +344,8 @@ def _gone(path: Path, what: str) -> TapeWriteError:
 def write_error(path: Path, error: OSError) -> TapeWriteError:
     """What went wrong when `path` was written, as an error of ours."""
     if error.errno == errno.EEXIST:
-        fix = "name another with -o, or replace it with --force"
-        return TapeExistsError("the tape exists already", where=str(path), fix=fix)
+        fix = "name another, or replace it with --force"
+        return TapeExistsError("the file exists already", where=str(path), fix=fix)
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return TapeWriteError(
         f"the tape cannot be written: {_reason(error)}",

@@ -51,7 +51,7 @@ def differences(taped: Identity, asked: Identity) -> Iterator[Difference]:
             yield Difference(where, shorten(a), shorten(b))
     paths = taped.target.path.decode("latin-1"), asked.target.path.decode("latin-1")
     if paths[0] != paths[1]:
-        yield _text_difference("path", *paths, rule="")
+        yield _path_difference(*paths)
     if taped.media != asked.media:
         rule = "ignore-header content-type"
         yield Difference("header content-type", shorten(taped.media), shorten(asked.media), rule=rule)
@@ -146,15 +146,32 @@ def _text_difference(where: str, taped: str | None, asked: str | None, *, rule: 
     if taped is None or asked is None:
         return Difference(where, *excerpts(taped, asked), rule=rule)
     kind, words = pair_kind(taped, asked), ""
-    if not kind and " " in taped.strip():
+    if not kind and len(taped.split()) > 1:
         words, rule = word_diff(taped, asked), ""
         changes = word_changes(taped, asked)
         kinds = {pair_kind(change.taped, change.asked) for change in changes}
         kind = kinds.pop() if len(kinds) == 1 else ""
         # One rule can take care of one noisy word; of many, whoever reads this has to judge.
         if (noise := noise_pattern(kind, changes[0].before)) and len(changes) == 1:
-            rule = "rewrite-body " + "=".join(side.replace("=", "\\=") for side in noise)
+            rule = _rewrite("rewrite-body", *noise)
     return Difference(where, *excerpts(taped, asked), words=words, kind=kind, rule=rule)
+
+
+def _path_difference(taped: str, asked: str) -> Difference:
+    """A difference of two URL paths. One noisy segment can be rewritten."""
+    pairs = list(zip(taped.split("/"), asked.split("/"), strict=False))
+    changed = [at for at, (was, now) in enumerate(pairs) if was != now]
+    kind = rule = ""
+    if len(changed) == 1 and taped.count("/") == asked.count("/"):
+        kind = pair_kind(*pairs[changed[0]])
+        before = "".join(f"{now}/" for _, now in pairs[max(changed[0] - 2, 0) : changed[0]])
+        if noise := noise_pattern(kind, before):
+            rule = _rewrite("rewrite-url", *noise)
+    return Difference("path", *excerpts(taped, asked), kind=kind, rule=rule)
+
+
+def _rewrite(rule: str, pattern: str, replacement: str) -> str:
+    return f"{rule} " + "=".join(side.replace("=", "\\=") for side in (pattern, replacement))
 
 
 def _pair_differences(what: str, taped: Pairs, asked: Pairs, rule: str) -> Iterator[Difference]:

@@ -48,7 +48,8 @@ _PATTERNS: Final = {
 }
 """How to find a value of a kind inside of a text, however it is written there: looser than what tells the kinds."""
 _VAGUE = frozenset({"timestamp", "date", "version", "path", "id", "random text", "number", "counter"})
-_LEAD = re.compile(r"[\w ,.;:-]{1,40}$")
+# What JSON writes as it is.
+_LEAD = re.compile(r"[^\"\\\x00-\x1f]{1,40}$")
 _CLOSE = 1000
 """Counters of two runs are no further apart."""
 

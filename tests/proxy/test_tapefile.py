@@ -95,7 +95,7 @@ def test_a_tape_that_exists_is_not_touched(tmp_path: Path) -> None:
     path.write_bytes(b"precious")
     with pytest.raises(TapeWriteError, match="exists already") as caught:
         TapeWriter(path, HEAD)
-    assert str(caught.value) == (f"{path}: the tape exists already\n  name another with -o, or replace it with --force")
+    assert str(caught.value) == (f"{path}: the file exists already\n  name another, or replace it with --force")
     assert path.read_bytes() == b"precious"
 
 

@@ -1,5 +1,6 @@
 """Where two requests differ, place by place."""
 
+import orjson
 import pytest
 
 from tapeproxy.tapes.differences import difference_text, differences, json_differences
@@ -139,3 +140,45 @@ def test_parts_that_are_more_or_have_other_headers() -> None:
     assert [d.where for d in differences(one, identify(b"POST", URL, PARTS, more))] == ["number of parts"]
     (header,) = differences(one, identify(b"POST", URL, PARTS, other))
     assert (header.where, header.rule) == ("part 1 (f) header content-disposition", "ignore-form f")
+
+
+@pytest.mark.parametrize(
+    ("taped", "asked", "kind", "rule"),
+    [
+        (
+            f"/v1/{UUIDS[0]}/run",
+            f"/v1/{UUIDS[1]}/run",
+            "uuid",
+            "rewrite-url /v1/[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}=/v1/<uuid>",
+        ),
+        ("/v1/7", "/v1/9", "counter", r"rewrite-url /v1/-?\d+=/v1/<counter>"),
+        ("/v1/models", "/v1/files", "", ""),
+        ("/v1/7/a", "/v1/9/b", "", ""),
+        ("/v1/7", "/v1/9/b", "", ""),
+    ],
+)
+def test_a_noisy_segment_of_a_path_has_its_rule(taped: str, asked: str, kind: str, rule: str) -> None:
+    one, other = (identify(b"GET", f"https://h{path}".encode(), (), b"") for path in (taped, asked))
+    (found,) = differences(one, other)
+    assert (found.where, found.kind, found.rule) == ("path", kind, rule)
+
+
+@pytest.mark.parametrize(
+    ("taped", "asked", "rule"),
+    [
+        (
+            "line\nname=%s\nend",
+            "line\nname=%s\nend",
+            "rewrite-body name\\=[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}=name\\=<uuid>",
+        ),
+        ("it's id=758 here", "it's id=759 here", r"rewrite-body it's\ id\=-?\d+=it's id\=<counter>"),
+    ],
+)
+def test_noise_between_signs_and_on_lines_of_its_own_is_found(taped: str, asked: str, rule: str) -> None:
+    one, other = ((text % uuid if "%" in text else text) for text, uuid in zip((taped, asked), UUIDS, strict=True))
+    (found,) = json_differences({"p": one}, {"p": other})
+    assert found.rule.replace("\\ ", " ") == rule.replace("\\ ", " ")
+    (read,) = read_rules([found.rule])
+    local = Rules((read,)).at("h", b"/")
+    texts = {local.rewrite("rewrite-body", orjson.dumps({"p": text})) for text in (one, other)}
+    assert len(texts) == 1
