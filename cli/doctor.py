@@ -24,9 +24,9 @@ from tapeproxy.cli.runoptions import NAMES, RunOptions, run_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.recording import Recorded
+    from tapeproxy.proxy.recorded import Recorded
     from tapeproxy.proxy.repeating import Repeated
-    from tapeproxy.proxy.replaying import ReplaySettings
+    from tapeproxy.proxy.replayed import ReplaySettings
     from tapeproxy.proxy.sources import Scanned
     from tapeproxy.proxy.symptoms import Origins, Symptom
 
@@ -180,7 +180,7 @@ def _record(argv: tuple[str, ...], how: Record) -> "Recorded":
     """Record the program. Raises what `record` raises, and UsageError when the tape is not whole."""
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.cli.recorded import closing_lines
-    from tapeproxy.proxy.recording import RecordSettings
+    from tapeproxy.proxy.recorded import RecordSettings
 
     settings = RecordSettings(
         tape=new_tape(argv),

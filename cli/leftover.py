@@ -8,7 +8,7 @@ from tapeproxy.cli.rendering import Screen, count, printable
 from tapeproxy.tapes.errors import TapeproxyError
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.recording import Recorded
+    from tapeproxy.proxy.recorded import Recorded
     from tapeproxy.proxy.scrubs import Checked, ScrubbedTape
     from tapeproxy.tapes.leftovers import Leftover
     from tapeproxy.tapes.redactionrules import RedactionRules

@@ -22,7 +22,7 @@ from tapeproxy.tapes.errors import TapeWriteError, UsageError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.manyruns import Door, EndedRun, ManySettings, RunStatus
-    from tapeproxy.proxy.recording import Recorded
+    from tapeproxy.proxy.recorded import Recorded
     from tapeproxy.tapes.credentials import RefusedError
     from tapeproxy.tapes.violations import Drift, Violation
 

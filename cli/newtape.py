@@ -12,7 +12,7 @@ from tapeproxy.tapes.errors import TapeExistsError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tapeproxy.proxy.recording import Recorded, RecordSettings
+    from tapeproxy.proxy.recorded import Recorded, RecordSettings
 
 
 def new_tape(argv: tuple[str, ...]) -> "Path":

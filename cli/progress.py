@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.comparing import Run
     from tapeproxy.proxy.outputs import Output
     from tapeproxy.proxy.repeating import Begun, Repeated
-    from tapeproxy.proxy.replaying import ReplaySettings
+    from tapeproxy.proxy.replayed import ReplaySettings
 
 
 async def repeat_told(settings: "ReplaySettings", times: int, *, show_output: bool) -> "Repeated":

@@ -74,7 +74,8 @@ def command(
     a power cut only with --fsync.
     """
     from tapeproxy.addons.hostmap import parse_map
-    from tapeproxy.proxy.recording import RecordSettings, record
+    from tapeproxy.proxy.recorded import RecordSettings
+    from tapeproxy.proxy.recording import record
 
     argv = agent_argv(ctx)
     if not argv:

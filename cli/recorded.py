@@ -12,7 +12,7 @@ import click
 from tapeproxy.cli.rendering import block, count, duration, printable, size
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.recording import Recorded
+    from tapeproxy.proxy.recorded import Recorded
     from tapeproxy.proxy.supervisor import Outcome
 
 UNTAPED = {

@@ -17,7 +17,7 @@ _SHOWN = 8
 
 def exit_code(repeated: "Repeated") -> int:
     """What `verify` exits with on account of the replays."""
-    from tapeproxy.proxy.replaying import DRIFT, TIMEOUT, VIOLATION
+    from tapeproxy.proxy.replayed import DRIFT, TIMEOUT, VIOLATION
 
     found = {one.what for run in repeated.runs if (one := repeated.discrepancy(run)) is not None}
     if "violation" in found:

@@ -20,7 +20,8 @@ from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.outcomes import REPAIRED
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.replaying import Replayed, Replaying, ReplaySettings
+    from tapeproxy.proxy.replayed import Replayed, ReplaySettings
+    from tapeproxy.proxy.replaying import Replaying
     from tapeproxy.tapes.violations import Drift, Violation
 
 _SHOWN = 3
@@ -101,7 +102,8 @@ def command(
     agent does everything twice then, what it does to files and databases too.
     """
     from tapeproxy.proxy.guard import describe
-    from tapeproxy.proxy.replaying import DRIFT, VIOLATION, replay
+    from tapeproxy.proxy.replayed import DRIFT, VIOLATION
+    from tapeproxy.proxy.replaying import replay
     from tapeproxy.tapes.faults import parse_fault
 
     if explain and run.no_shim:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tapeproxy.cli.rendering import Screen, count, duration, printable
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.replaying import Replayed
+    from tapeproxy.proxy.replayed import Replayed
     from tapeproxy.tapes.exchanges import Exchange
     from tapeproxy.tapes.provenance import Provenance
 

@@ -14,7 +14,7 @@ from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.guard import GuardChoice
-    from tapeproxy.proxy.replaying import ReplaySettings
+    from tapeproxy.proxy.replayed import ReplaySettings
     from tapeproxy.proxy.shimming import IoMode
 
 _OPTIONS = (
@@ -100,7 +100,7 @@ class RunOptions:
         for good.
         """
         from tapeproxy.proxy.guard import HostPort, establish
-        from tapeproxy.proxy.replaying import ReplaySettings
+        from tapeproxy.proxy.replayed import ReplaySettings
 
         if self.threads and self.no_shim:
             raise UsageError("--threads is the shim's work", fix="leave out --no-shim")

@@ -22,8 +22,8 @@ from tapeproxy.proxy.state import NoProxyError, State, already_running, clear_st
 from tapeproxy.tapes.errors import TapeWriteError, UsageError
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.recording import RecordSettings
-    from tapeproxy.proxy.replaying import ReplaySettings
+    from tapeproxy.proxy.recorded import RecordSettings
+    from tapeproxy.proxy.replayed import ReplaySettings
     from tapeproxy.tapes.redactionrules import RedactionRules
 
 
@@ -98,12 +98,12 @@ def command(
             "--listen, --port-per-tape and --idle are for many tapes", fix="add --record DIR or --replay DIR"
         )
     if replayed is not None:
-        from tapeproxy.proxy.replaying import ReplaySettings
+        from tapeproxy.proxy.replayed import ReplaySettings
 
         tape = choose_tape(replayed)
         serving = ReplaySettings(tape=tape, environment=environment, speed=pace, port=port, rules=rules)
         return asyncio.run(_serve(serving))
-    from tapeproxy.proxy.recording import RecordSettings
+    from tapeproxy.proxy.recorded import RecordSettings
 
     settings = RecordSettings(
         tape=output or default_path(("start",), datetime.now(UTC)),

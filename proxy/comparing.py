@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from tapeproxy.proxy.outputs import Output
-from tapeproxy.proxy.replaying import Replayed
+from tapeproxy.proxy.replayed import Replayed
 from tapeproxy.tapes.course import Course
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.partings import parting

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
+from tapeproxy.proxy.followed import FollowedTape
 from tapeproxy.proxy.manyruns import SUFFIX, Door, EndedRun, ManySettings, RunStatus
+from tapeproxy.proxy.newtapes import open_tape
 from tapeproxy.proxy.processes import RunProcesses
-from tapeproxy.proxy.recording import FollowedTape, Recorded, Recording, RecordSettings, open_tape, wire_options
+from tapeproxy.proxy.recorded import Recorded, RecordSettings
+from tapeproxy.proxy.recording import Recording, wire_options
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.sharedwire import RunWire, SharedWire
 from tapeproxy.proxy.strangers import Strangers

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tapeproxy.proxy.manyruns import Door, EndedRun, ManySettings, RunStatus
 from tapeproxy.proxy.reception import Reception
-from tapeproxy.proxy.replaying import Replaying, ReplaySettings, Wire
+from tapeproxy.proxy.replayed import ReplaySettings
+from tapeproxy.proxy.replaying import Replaying, Wire
 from tapeproxy.proxy.tapeserver import BACKLOG, TapeServer
 from tapeproxy.tapes.credentials import RefusedError
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError

@@ -13,8 +13,8 @@ from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
 from tapeproxy.tapes.rules import Rule
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.recording import Recorded
-    from tapeproxy.proxy.replaying import Replayed, ReplaySettings
+    from tapeproxy.proxy.recorded import Recorded
+    from tapeproxy.proxy.replayed import Replayed, ReplaySettings
 
 SUFFIX = ".tape.jsonl.gz"
 _ANYWHERE = ("", "0.0.0.0", "::")

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tapeproxy.proxy.replaying import Replayed, Replaying, ReplaySettings, replay
+from tapeproxy.proxy.replayed import Replayed, ReplaySettings
+from tapeproxy.proxy.replaying import Replaying, replay
 from tapeproxy.proxy.shims import CLOCK_READS
 from tapeproxy.proxy.tracing import TraceLines
 from tapeproxy.tapes.differences import Difference

@@ -5,118 +5,39 @@ Knows the order; mitmproxy is the wire's business, the child the supervisor's.
 
 import asyncio
 import contextlib
-import dataclasses
-import platform
 import secrets
-import socket
-import sys
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import tapeproxy
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
 from tapeproxy.proxy.commands import check_command
-from tapeproxy.proxy.iovalues import ValueReader
+from tapeproxy.proxy.followed import FollowedTape, Lost, unheard
 from tapeproxy.proxy.machine import machine_facts
 from tapeproxy.proxy.mitm import RecordWire, WireOptions
-from tapeproxy.proxy.origin import origin_mark
+from tapeproxy.proxy.newtapes import open_tape
 from tapeproxy.proxy.processes import RunProcesses
+from tapeproxy.proxy.recorded import Recorded, RecordSettings
 from tapeproxy.proxy.redactionkey import load_key
-from tapeproxy.proxy.shimming import (
-    IoSettings,
-    ShimSettings,
-    epoch_ns,
-    hash_seed_for,
-    make_tmpdir,
-    new_seed,
-    shim_environment,
-)
-from tapeproxy.proxy.sidecar import Line, Sidecars, make_folder, to_record
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
-from tapeproxy.proxy.tapefile import TapeWriter, read_entries, started_at
+from tapeproxy.proxy.tapefile import TapeWriter, read_entries
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.identity import parse_target
-from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.machine import NOTE, Facts, Noticed, usable
-from tapeproxy.tapes.positions import CLOCK_RULES
-from tapeproxy.tapes.reading import VERSION
-from tapeproxy.tapes.records import End, Exit, Head, Json, Note, Record, Request
+from tapeproxy.tapes.records import End, Exit, Note, Request
 from tapeproxy.tapes.redaction import Redactor
-from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
-from tapeproxy.tapes.rules import Rule
-from tapeproxy.tapes.secretvars import secret_names, secret_values
+from tapeproxy.tapes.secretvars import secret_values
 from tapeproxy.tapes.trace import TraceHasher
-from tapeproxy.tapes.troubles import Troubles
 
 if TYPE_CHECKING:
     from tapeproxy.addons.failures import Failures
 
 LINGER = 2.0
 """Seconds that exchanges under way when the agent has exited are given to end by themselves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSettings:
-    """What to record, where to. `environment` is the user's; `hosts` are --map rules; `timeout` in seconds.
-
-    `rules` say by what a replay will tell requests apart.
-    `strict` ends the run when the tape can't be written any more, or something could not be taped. `fsync` has the disk
-    confirm all that is acknowledged.
-    """
-
-    tape: Path
-    argv: tuple[str, ...]
-    environment: Mapping[str, str]
-    cwd: str
-    force: bool = False
-    host: str = "127.0.0.1"
-    port: int = 0
-    hosts: Mapping[str, str] = field(default_factory=dict[str, str])
-    upstream_ca: Path | None = None
-    client_certs: Path | None = None
-    timeout: float | None = None
-    shim: bool = True
-    io: bool = False
-    threads: bool = False
-    rules: tuple[Rule, ...] = ()
-    redaction: RedactionRules = DEFAULT
-    strict: bool = False
-    fsync: bool = False
-
-
-type Lost = Callable[[str], None]
-"""Told once, at the moment when a tape stops being whole, and why. Must not raise."""
-
-
-def _unheard(_: str) -> None:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """How a recording ended. `untaped`: what passed by, as (what, where) and how often; `failure`: why the tape is not
-    whole; `failed`: exchanges that did not end `complete`, as (host, how, error) and how often; `values`: what the
-    agent read past the wire, counted; `troubles`: where the agent was not wholly in the shim's hands, as sentences and
-    how often.
-    """
-
-    path: Path
-    size: int
-    exchanges: int
-    duration_ns: int
-    untaped: Mapping[tuple[str, str], int]
-    outcome: Outcome | None = None
-    failure: str | None = None
-    failed: Mapping[tuple[str, str, str], int] = field(default_factory=dict[tuple[str, str, str], int])
-    values: int = 0
-    troubles: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class TapingWire(Protocol):
@@ -227,98 +148,8 @@ class Recording:
         return text
 
 
-class FollowedTape:
-    """The tape as the wire sees it, with the shims' sidecar files followed.
-
-    Before a request is taped, so is everything that the shims have written until then: a request never stands on a
-    tape before the clock reading that it was made from. Nobody can reach the wire before `writer` is there.
-    """
-
-    writer: TapeWriter
-
-    def __init__(self, redactor: Redactor, strangers: Strangers, lost: Lost = _unheard) -> None:
-        self.lost = lost
-        self.troubles = Troubles()
-        self._strangers = strangers
-        self.bypasses: Counter[tuple[str, str]] = Counter()
-        self.values = 0
-        self._redactor = redactor
-        self._sidecars: Sidecars | None = None
-        self._epoch = 0
-        self._tmpdir: Path | None = None
-        self._values: ValueReader | None = None
-
-    def create(self, settings: RecordSettings, head: Head) -> None:
-        """Make the file. Raises TapeExistsError, TapeWriteError."""
-        self.writer = TapeWriter(
-            settings.tape, head, force=settings.force, fsync=settings.fsync, failed=lambda error: self.lost(str(error))
-        )
-
-    def follow(self, folder: Path, epoch: int, tmpdir: str, seed: str) -> None:
-        """Follow the sidecar files in `folder`. `epoch`: the tape's start in nanoseconds since 1970."""
-        self._sidecars, self._epoch, self._tmpdir = Sidecars(folder), epoch, Path(tmpdir)
-        self._values = ValueReader(self._redactor, bytes.fromhex(seed))
-
-    def pythons(self) -> list[str]:
-        """The versions of the run's interpreters, as far as the shim said."""
-        lines = [] if self._sidecars is None else self._sidecars.processes
-        return list(dict.fromkeys(str(line.get("python", "")) for line in lines))
-
-    def redact(self, text: str) -> str:
-        """`text` without secrets."""
-        return self._redactor.text(text)
-
-    def now(self) -> int:
-        return self.writer.now()
-
-    def add(self, record: Record) -> int:
-        if isinstance(record, Request):
-            self.drain()
-        return self.writer.add(record)
-
-    def commit(self) -> None:
-        self.writer.commit()
-
-    def drain(self) -> None:
-        """Tape what the shims have written since the last time."""
-        if self._sidecars is None:
-            return
-        for line in self._sidecars.drain():
-            self._take(line)
-
-    def untagged(self, port: int) -> None:
-        """A request without a lane came from this port: tape it if a Python made it."""
-        if self._sidecars is not None:
-            self.drain()
-            line = self._strangers.meet(port, self._sidecars.pids)
-            if line is not None:
-                self._take(line)
-
-    def _take(self, line: Line) -> None:
-        self.troubles.take(line | {"text": self._redactor.text(str(line.get("text", "")))})
-        record = self._record(line)
-        if record is not None:
-            self.writer.add(record)
-        if line["k"] == "bypass" and line.get("what") != "lookup":
-            self.bypasses["bypass", self._redactor.text(str(line.get("address")))] += 1
-
-    def _record(self, line: Line) -> Record | None:
-        if line["k"] == "value" and self._values is not None:
-            self.values += 1
-            return self._values.read(line, self.writer.now())
-        return to_record(line, self.writer.now(), self._epoch, self._redactor)
-
-    def close(self) -> None:
-        """Remove the sidecar files, and the run's TMPDIR if the agent left nothing in it."""
-        if self._sidecars is not None:
-            self._sidecars.close()
-        if self._tmpdir is not None:
-            with contextlib.suppress(OSError):
-                self._tmpdir.rmdir()
-
-
 @contextlib.asynccontextmanager
-async def recording(settings: RecordSettings, lost: Lost = _unheard) -> AsyncIterator[Recording]:
+async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIterator[Recording]:
     """Open a recording; whoever opened it calls `finish` or `discard`. An exception leaves the tape interrupted.
 
     `lost` is told at once when the tape stops being whole. Raises TapeWriteError, PortInUseError, CaError, UsageError,
@@ -347,55 +178,7 @@ async def recording(settings: RecordSettings, lost: Lost = _unheard) -> AsyncIte
         await wire.stop()
 
 
-def open_tape(
-    settings: RecordSettings, tape: FollowedTape, proxy: str, key: bytes, redactor: Redactor
-) -> dict[str, str]:
-    """Create the tape, and what the shim needs; returns the shim's variables (none without a shim).
-
-    `proxy` is the wire's HOST:PORT. Raises TapeWriteError.
-    """
-    head = _head(settings, redactor, key)
-    if not settings.shim:
-        tape.create(settings, head)
-        return {}
-    epoch = epoch_ns(head.started_at)
-    head = dataclasses.replace(
-        head,
-        seed=new_seed(),
-        origin=time.time_ns() - time.monotonic_ns() - epoch,
-        hash_seed=hash_seed_for(settings.environment),
-        tmpdir=make_tmpdir(),
-        io=settings.io,
-        rules=head.rules | {"clock": CLOCK_RULES},
-        threads=settings.threads,
-    )
-    assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
-    try:
-        tape.create(settings, head)
-        try:
-            folder = make_folder(settings.tape, head.seed)
-        except BaseException:
-            tape.writer.discard()
-            raise
-    except BaseException:
-        Path(head.tmpdir).rmdir()
-        raise
-    tape.follow(folder, epoch, head.tmpdir, head.seed)
-    shim = ShimSettings(
-        mode="record",
-        seed=head.seed,
-        hash_seed=head.hash_seed,
-        tmpdir=head.tmpdir,
-        origin_ns=head.origin + epoch,
-        sidecar=folder.absolute(),
-        proxy=proxy,
-        io=IoSettings(mode="record", base=settings.cwd) if settings.io else None,
-        threads="1" if settings.threads else "",
-    )
-    return shim_environment(settings.environment, shim)
-
-
-async def record(settings: RecordSettings, lost: Lost = _unheard) -> Recorded:
+async def record(settings: RecordSettings, lost: Lost = unheard) -> Recorded:
     """Run the agent and tape it. Raises what `recording` raises, and the supervisor's errors, leaving no tape.
 
     `lost` is told at once when the tape stops being whole.
@@ -433,31 +216,6 @@ def wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOpti
         upstream_ca=ca.bundle(trusted) if settings.hosts else trusted,
         client_certs=settings.client_certs,
     )
-
-
-def _head(settings: RecordSettings, redactor: Redactor, key: bytes) -> Head:
-    environment = settings.environment
-    argv = redactor.argv(settings.argv)
-    begun = started_at()
-    return Head(
-        must=("like",),
-        window=WINDOW,
-        by=f"tapeproxy {tapeproxy.__version__}",
-        started_at=begun,
-        argv=argv,
-        cwd=redactor.text(settings.cwd),
-        host=origin_mark(key, socket.gethostname(), argv, begun),
-        platform=f"{sys.platform}-{platform.machine()}",
-        python=platform.python_version(),
-        tz=environment.get("TZ"),
-        lang=environment.get("LC_ALL") or environment.get("LANG"),
-        secrets=secret_names(environment),
-        rules={"matching": VERSION} | settings.redaction.to_json() | _rules(settings.rules, redactor),
-    )
-
-
-def _rules(rules: tuple[Rule, ...], redactor: Redactor) -> Json:
-    return {"user": [redactor.text(str(rule)) for rule in rules]} if rules else {}
 
 
 def _summarise(path: Path, noticed: Noticed) -> tuple[int, TraceHasher, dict[tuple[str, str, str], int]]:

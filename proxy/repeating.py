@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from tapeproxy.proxy.comparing import Discrepancy, Run, discrepancy, first_difference, identical
 from tapeproxy.proxy.outputs import Output, captured
-from tapeproxy.proxy.replaying import Replayed, ReplaySettings, Wire, stopping_at
+from tapeproxy.proxy.replayed import Replayed, ReplaySettings
+from tapeproxy.proxy.replaying import Wire, stopping_at
 from tapeproxy.proxy.supervisor import StopSignal, held_signals
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Tape

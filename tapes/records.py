@@ -6,43 +6,30 @@ on the wire; JSON holds them as ISO-8859-1 text, one character a byte, so nothin
 system may hold what is not UTF-8, as lone surrogates (PEP 383); JSON holds that as base64 of its bytes.
 """
 
-import base64
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-type Json = dict[str, Any]
-type Headers = tuple[tuple[bytes, bytes], ...]
+from tapeproxy.tapes.recordfields import Body as Body
+from tapeproxy.tapes.recordfields import Headers as Headers
+from tapeproxy.tapes.recordfields import Json as Json
+from tapeproxy.tapes.recordfields import Like as Like
+from tapeproxy.tapes.recordfields import dump_body as dump_body
+from tapeproxy.tapes.recordfields import dump_headers
+from tapeproxy.tapes.recordfields import dump_text as dump_text
+from tapeproxy.tapes.shimrecords import Clock as Clock
+from tapeproxy.tapes.shimrecords import Done as Done
+from tapeproxy.tapes.shimrecords import Edge as Edge
+from tapeproxy.tapes.shimrecords import Env as Env
+from tapeproxy.tapes.shimrecords import Lane as Lane
+from tapeproxy.tapes.shimrecords import LaneEnd as LaneEnd
+from tapeproxy.tapes.shimrecords import Value as Value
+
 type How = Literal["complete", "client-gone", "upstream-cut", "reset", "connect-error"]
 type Framing = Literal["length", "chunked", "close", "none"]
 type Side = Literal["client", "server"]
 
 
 FORMAT_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Like:
-    """A body by reference: the first `head` and last `tail` bytes of record `of`'s body around `mid`.
-
-    `whole` means exactly that record's body (the JSON form is `{"ref": i}`).
-    """
-
-    of: int
-    head: int = 0
-    mid: bytes = b""
-    tail: int = 0
-    whole: bool = False
-
-    def resolve(self, base: bytes) -> bytes:
-        """Build the body from the body of record `of`. Raises ValueError when the cuts lie outside it."""
-        if self.whole:
-            return base
-        if self.head + self.tail > len(base):
-            raise ValueError(f"cuts {self.head}+{self.tail} bytes from a body of {len(base)}")
-        return base[: self.head] + self.mid + (base[len(base) - self.tail :] if self.tail else b"")
-
-
-type Body = bytes | Like
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +137,7 @@ class Request:
             out["alpn"] = self.alpn
         if self.inside:
             out["inside"] = True
-        out["headers"] = _dump_headers(self.headers)
+        out["headers"] = dump_headers(self.headers)
         out["body"] = dump_body(self.body)
         return out | self.extra
 
@@ -180,8 +167,8 @@ class Response:
             "framing": self.framing,
         }
         if self.informational:
-            out["informational"] = [[status, _dump_headers(h)] for status, h in self.informational]
-        out["headers"] = _dump_headers(self.headers)
+            out["informational"] = [[status, dump_headers(h)] for status, h in self.informational]
+        out["headers"] = dump_headers(self.headers)
         return out | self.extra
 
 
@@ -225,7 +212,7 @@ class End:
         if self.error is not None:
             out["error"] = dump_text(self.error)
         if self.trailers:
-            out["trailers"] = _dump_headers(self.trailers)
+            out["trailers"] = dump_headers(self.trailers)
         return out | self.extra
 
 
@@ -243,132 +230,6 @@ class Note:
     def to_json(self) -> Json:
         out: Json = {"t": self.t, "what": self.what, "text": dump_text(self.text)}
         return (out | {"data": self.data} if self.data else out) | self.extra
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
-    """A sequential flow of control of the agent: `id` says whose child it is, `what` (thread, task ...)."""
-
-    kind: ClassVar[str] = "lane"
-    t: int
-    id: str
-    what: str = ""
-    name: str | None = None
-    extra: Json = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        out: Json = {"t": self.t, "id": self.id, "what": self.what}
-        return (out | {"name": dump_text(self.name)} if self.name is not None else out) | self.extra
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
-    """A jump of a lane's clock: its read number `n` gave `ns` nanoseconds after the tape's start (may be negative).
-
-    `slept`: it was the first read after the lane had slept.
-    """
-
-    kind: ClassVar[str] = "clock"
-    t: int
-    lane: str
-    n: int
-    ns: int
-    slept: bool = False
-    extra: Json = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        out: Json = {"t": self.t, "lane": self.lane, "n": self.n, "ns": self.ns}
-        return (out | {"slept": True} if self.slept else out) | self.extra
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneEnd:
-    """The end of a lane, or of its process: it had read the clock `reads` times."""
-
-    kind: ClassVar[str] = "lane-end"
-    t: int
-    lane: str
-    reads: int
-    extra: Json = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        return {"t": self.t, "lane": self.lane, "reads": self.reads} | self.extra
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """A task that had made a request completed: a `lane`, and its `parent`, of whose tasks the order is of interest."""
-
-    kind: ClassVar[str] = "done"
-    t: int
-    lane: str
-    parent: str
-    extra: Json = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        return {"t": self.t, "lane": self.lane, "parent": self.parent} | self.extra
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Env:
-    """An environment variable that the agent read: a keyed `digest` of its value, None when it was not set."""
-
-    kind: ClassVar[str] = "env"
-    t: int
-    name: str
-    digest: str | None
-    extra: Json = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        return {"t": self.t, "name": dump_text(self.name), "digest": self.digest} | self.extra
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """Something that the agent's own code read past the wire: number `n` of its lane. docs/FORMAT.md names the `what`s.
-
-    `content` is None where it is longer than a tape holds, or is that of an earlier value with the same `digest`.
-    """
-
-    kind: ClassVar[str] = "value"
-    t: int
-    lane: str
-    n: int
-    what: str
-    name: str
-    where: str = ""
-    error: str | None = None
-    length: int | None = None
-    digest: str | None = None
-    content: bytes | None = None
-    data: Json = field(default_factory=dict)
-    extra: Json = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        out: Json = {"t": self.t, "lane": self.lane, "n": self.n, "what": self.what, "name": dump_text(self.name)}
-        if self.where:
-            out["where"] = dump_text(self.where)
-        optional: Json = {"error": self.error, "length": self.length, "digest": self.digest}
-        out |= {name: value for name, value in optional.items() if value is not None}
-        if self.content is not None:
-            out["content"] = dump_body(self.content)
-        return (out | {"data": self.data} if self.data else out) | self.extra
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    """Two lanes met: `lane` was the `n`-th to acquire the lock `on`, or was refused it (`what`), counted from 0."""
-
-    kind: ClassVar[str] = "edge"
-    t: int
-    what: str
-    on: str
-    lane: str
-    n: int
-    extra: Json = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        return {"t": self.t, "what": self.what, "on": dump_text(self.on), "lane": self.lane, "n": self.n} | self.extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -434,33 +295,3 @@ type Record = (
     | Seal
     | Unknown
 )
-
-
-def dump_body(body: Body) -> str | Json:
-    """The JSON form of a body: text when it is valid UTF-8, else base64, or a reference to another record's.
-
-    What holds a NUL byte is not text: JSON would spend six characters on each.
-    """
-    if isinstance(body, Like):
-        if body.whole:
-            return {"ref": body.of}
-        return {"like": body.of, "head": body.head, "mid": dump_body(body.mid), "tail": body.tail}
-    if b"\0" not in body:
-        try:
-            return body.decode()
-        except UnicodeDecodeError:
-            pass
-    return {"b64": base64.b64encode(body).decode()}
-
-
-def dump_text(text: str) -> str | Json:
-    """The JSON form of text from the operating system. Raises ValueError for a surrogate that stands for no byte."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return {"b64": base64.b64encode(text.encode(errors="surrogateescape")).decode()}
-    return text
-
-
-def _dump_headers(headers: Headers) -> list[list[str]]:
-    return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]

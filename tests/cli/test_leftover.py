@@ -7,7 +7,7 @@ import agentruns
 import pytest
 
 from tapeproxy.cli.leftover import after_recording
-from tapeproxy.proxy.recording import Recorded
+from tapeproxy.proxy.recorded import Recorded
 from tapeproxy.tapes.redactionrules import DEFAULT
 
 SECRET = "sk-proj-AbCdEf0123456789xyzXYZ"

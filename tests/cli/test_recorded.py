@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tapeproxy.cli.recorded import closing_lines, warnings
-from tapeproxy.proxy.recording import Recorded
+from tapeproxy.proxy.recorded import Recorded
 from tapeproxy.proxy.supervisor import Outcome, StopCause
 
 PATH = Path(".tapes/a.tape.jsonl.gz")

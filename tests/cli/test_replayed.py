@@ -6,7 +6,7 @@ import pytest
 
 from tapeproxy.cli.rendering import Screen
 from tapeproxy.cli.replayed import listing, origins, silence, summary, unexplained, warnings
-from tapeproxy.proxy.replaying import Replayed
+from tapeproxy.proxy.replayed import Replayed
 from tapeproxy.proxy.supervisor import Outcome
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Exchange

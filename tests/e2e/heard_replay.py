@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from tapeproxy.proxy.guard import establish
-from tapeproxy.proxy.replaying import Replayed, ReplaySettings, Wire
+from tapeproxy.proxy.replayed import Replayed, ReplaySettings
+from tapeproxy.proxy.replaying import Wire
 from tapeproxy.proxy.supervisor import StopSignal
 from tapeproxy.tapes.course import Step
 

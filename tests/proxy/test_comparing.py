@@ -8,7 +8,7 @@ from blake3 import blake3
 
 from tapeproxy.proxy.comparing import Run, first_difference, identical
 from tapeproxy.proxy.outputs import Output
-from tapeproxy.proxy.replaying import Replayed
+from tapeproxy.proxy.replayed import Replayed
 from tapeproxy.proxy.supervisor import Outcome
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.matching import Ask

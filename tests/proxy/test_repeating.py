@@ -14,7 +14,8 @@ import pytest
 from tapeproxy.proxy.commands import CommandNotFoundError
 from tapeproxy.proxy.comparing import Run
 from tapeproxy.proxy.repeating import Begun, Repeated, repeat
-from tapeproxy.proxy.replaying import ReplaySettings, Wire
+from tapeproxy.proxy.replayed import ReplaySettings
+from tapeproxy.proxy.replaying import Wire
 from tapeproxy.tapes.errors import TapeFormatError, UsageError
 from tapeproxy.tapes.violations import Violation
 

@@ -8,7 +8,7 @@ from agentruns import HEAD, exchange
 
 from tapeproxy.proxy.comparing import Run
 from tapeproxy.proxy.outputs import Output
-from tapeproxy.proxy.replaying import Replayed
+from tapeproxy.proxy.replayed import Replayed
 from tapeproxy.proxy.supervisor import Outcome
 from tapeproxy.proxy.symptoms import Symptom, symptoms
 from tapeproxy.tapes.decoder import Entry

@@ -1,0 +1,117 @@
+"""A tape as the wire sees it, with the shims' sidecar files followed. Knows what comes first, and what is lost when."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tapeproxy.proxy.iovalues import ValueReader
+from tapeproxy.proxy.recorded import RecordSettings
+from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
+from tapeproxy.proxy.strangers import Strangers
+from tapeproxy.proxy.tapefile import TapeWriter
+from tapeproxy.tapes.records import Head, Record, Request
+from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.troubles import Troubles
+
+if TYPE_CHECKING:
+    pass
+
+
+type Lost = Callable[[str], None]
+"""Told once, at the moment when a tape stops being whole, and why. Must not raise."""
+
+
+def unheard(_: str) -> None:
+    pass
+
+
+class FollowedTape:
+    """The tape as the wire sees it, with the shims' sidecar files followed.
+
+    Before a request is taped, so is everything that the shims have written until then: a request never stands on a
+    tape before the clock reading that it was made from. Nobody can reach the wire before `writer` is there.
+    """
+
+    writer: TapeWriter
+
+    def __init__(self, redactor: Redactor, strangers: Strangers, lost: Lost = unheard) -> None:
+        self.lost = lost
+        self.troubles = Troubles()
+        self._strangers = strangers
+        self.bypasses: Counter[tuple[str, str]] = Counter()
+        self.values = 0
+        self._redactor = redactor
+        self._sidecars: Sidecars | None = None
+        self._epoch = 0
+        self._tmpdir: Path | None = None
+        self._values: ValueReader | None = None
+
+    def create(self, settings: RecordSettings, head: Head) -> None:
+        """Make the file. Raises TapeExistsError, TapeWriteError."""
+        self.writer = TapeWriter(
+            settings.tape, head, force=settings.force, fsync=settings.fsync, failed=lambda error: self.lost(str(error))
+        )
+
+    def follow(self, folder: Path, epoch: int, tmpdir: str, seed: str) -> None:
+        """Follow the sidecar files in `folder`. `epoch`: the tape's start in nanoseconds since 1970."""
+        self._sidecars, self._epoch, self._tmpdir = Sidecars(folder), epoch, Path(tmpdir)
+        self._values = ValueReader(self._redactor, bytes.fromhex(seed))
+
+    def pythons(self) -> list[str]:
+        """The versions of the run's interpreters, as far as the shim said."""
+        lines = [] if self._sidecars is None else self._sidecars.processes
+        return list(dict.fromkeys(str(line.get("python", "")) for line in lines))
+
+    def redact(self, text: str) -> str:
+        """`text` without secrets."""
+        return self._redactor.text(text)
+
+    def now(self) -> int:
+        return self.writer.now()
+
+    def add(self, record: Record) -> int:
+        if isinstance(record, Request):
+            self.drain()
+        return self.writer.add(record)
+
+    def commit(self) -> None:
+        self.writer.commit()
+
+    def drain(self) -> None:
+        """Tape what the shims have written since the last time."""
+        if self._sidecars is None:
+            return
+        for line in self._sidecars.drain():
+            self._take(line)
+
+    def untagged(self, port: int) -> None:
+        """A request without a lane came from this port: tape it if a Python made it."""
+        if self._sidecars is not None:
+            self.drain()
+            line = self._strangers.meet(port, self._sidecars.pids)
+            if line is not None:
+                self._take(line)
+
+    def _take(self, line: Line) -> None:
+        self.troubles.take(line | {"text": self._redactor.text(str(line.get("text", "")))})
+        record = self._record(line)
+        if record is not None:
+            self.writer.add(record)
+        if line["k"] == "bypass" and line.get("what") != "lookup":
+            self.bypasses["bypass", self._redactor.text(str(line.get("address")))] += 1
+
+    def _record(self, line: Line) -> Record | None:
+        if line["k"] == "value" and self._values is not None:
+            self.values += 1
+            return self._values.read(line, self.writer.now())
+        return to_record(line, self.writer.now(), self._epoch, self._redactor)
+
+    def close(self) -> None:
+        """Remove the sidecar files, and the run's TMPDIR if the agent left nothing in it."""
+        if self._sidecars is not None:
+            self._sidecars.close()
+        if self._tmpdir is not None:
+            with contextlib.suppress(OSError):
+                self._tmpdir.rmdir()

@@ -1,0 +1,62 @@
+"""What a recording is asked for, and how it ended. Values; knows neither wire nor tape file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tapeproxy.proxy.supervisor import Outcome
+from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
+from tapeproxy.tapes.rules import Rule
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSettings:
+    """What to record, where to. `environment` is the user's; `hosts` are --map rules; `timeout` in seconds.
+
+    `rules` say by what a replay will tell requests apart.
+    `strict` ends the run when the tape can't be written any more, or something could not be taped. `fsync` has the disk
+    confirm all that is acknowledged.
+    """
+
+    tape: Path
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    cwd: str
+    force: bool = False
+    host: str = "127.0.0.1"
+    port: int = 0
+    hosts: Mapping[str, str] = field(default_factory=dict[str, str])
+    upstream_ca: Path | None = None
+    client_certs: Path | None = None
+    timeout: float | None = None
+    shim: bool = True
+    io: bool = False
+    threads: bool = False
+    rules: tuple[Rule, ...] = ()
+    redaction: RedactionRules = DEFAULT
+    strict: bool = False
+    fsync: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """How a recording ended. `untaped`: what passed by, as (what, where) and how often; `failure`: why the tape is not
+    whole; `failed`: exchanges that did not end `complete`, as (host, how, error) and how often; `values`: what the
+    agent read past the wire, counted; `troubles`: where the agent was not wholly in the shim's hands, as sentences and
+    how often.
+    """
+
+    path: Path
+    size: int
+    exchanges: int
+    duration_ns: int
+    untaped: Mapping[tuple[str, str], int]
+    outcome: Outcome | None = None
+    failure: str | None = None
+    failed: Mapping[tuple[str, str, str], int] = field(default_factory=dict[tuple[str, str, str], int])
+    values: int = 0
+    troubles: Mapping[str, int] = field(default_factory=dict[str, int])
