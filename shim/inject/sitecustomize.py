@@ -26,12 +26,29 @@ def _install():  # type: () -> None
         sys.dont_write_bytecode = kept
 
 
+_OURS = (
+    "ca",
+    "decrypt",
+    "encrypt",
+    "env",
+    "keygen",
+    "ls",
+    "prune",
+    "repair",
+    "scrub",
+    "show",
+    "sign",
+    "status",
+    "stop",
+)
+
+
 def _is_ours():  # type: () -> bool
     """Whether this is `tapeproxy stop` and the like, in a shell that has a run's variables: no part of the run."""
     words = list(getattr(sys, "orig_argv", ()))[1:]
     if words[:2] == ["-m", "tapeproxy.cli.main"]:
         words[:2] = ["tapeproxy"]
-    return len(words) > 1 and os.path.basename(words[0]) == "tapeproxy" and words[1] in ("env", "status", "stop")
+    return len(words) > 1 and os.path.basename(words[0]) == "tapeproxy" and words[1] in _OURS
 
 
 def _hide(folder):  # type: (str) -> None
