@@ -39,12 +39,13 @@ class Recording:
         is_inside: Callable[[int], bool] = lambda _port: False,
         tape: Callable[[TapeWriter], Tape] = lambda writer: writer,
         drain: float = PATIENCE,
+        head: Head | None = None,
         **options: Any,
     ) -> None:
         self.path = folder / "run.tape.jsonl.gz"
         self.port = 0
         self.authority = authority
-        self._writer = TapeWriter(self.path, Head())
+        self._writer = TapeWriter(self.path, head or Head())
         self.wire = RecordWire(
             WireOptions(confdir=authority.folder, **options), tape(self._writer), redactor or Redactor(KEY), is_inside
         )

@@ -108,17 +108,18 @@ def read_all(sock: socket.socket) -> bytes:
 
 @contextlib.contextmanager
 def serve(
-    exchanges: Sequence[Exchange],
+    exchanges: Sequence[Exchange] | Tape,
     directory: Path,
     *,
     speed: float | None = None,
     owns_port: Callable[[int], bool] = lambda _: False,
     secrets: Sequence[str] = (),
 ) -> Iterator[Served]:
-    """Serve a tape from a thread of its own."""
+    """Serve a tape, or one of these exchanges, from a thread of its own."""
     ca = CertificateAuthority.open(directory)
     noticed: list[Violation | Drift] = []
-    replayer = Replayer(tape_of(exchanges), Redactor(KEY, secrets), owns_port, noticed.append)
+    tape = exchanges if isinstance(exchanges, Tape) else tape_of(exchanges)
+    replayer = Replayer(tape, Redactor(KEY, secrets), owns_port, noticed.append)
     server = TapeServer(
         replayer, ca.server_context, lambda host, port: host == "127.0.0.1" and owns_port(port), Serving(speed=speed)
     )

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from authority import Authority
+from bothwires import BothWires
 from clirun import Cli
 
 from tapeproxy.proxy.ca import CertificateAuthority
@@ -38,3 +40,14 @@ def scripted(home: Path) -> Iterator[FakeProvider]:
     provider = FakeProvider(script=EXAMPLES / "provider.toml", tls=tls).start()
     yield provider
     provider.stop()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def wires(tmp_path: Path, authority: Authority, home: Path) -> BothWires:
+    """Both of our wires, in this process."""
+    return BothWires(tmp_path, authority, home)
