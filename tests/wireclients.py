@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import io
+import os
 import shutil
 import ssl
 import subprocess
@@ -112,12 +114,14 @@ def with_aiohttp(way: Way, sent: Sent) -> Reply:
         form = aiohttp.FormData()
         for name, filename, data in sent.files:
             form.add_field(name, data, filename=filename)
+        # It warns of large bytes, and a file that knows its length is sent the same.
+        body = form if sent.files else None if sent.body is None else io.BytesIO(sent.body)
         connector = aiohttp.TCPConnector(ssl=way.trust())
         timeout = aiohttp.ClientTimeout(PATIENCE)
         async with (
             aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
             session.request(
-                sent.method, sent.url, data=form if sent.files else sent.body, headers=sent.headers, proxy=way.proxy,
+                sent.method, sent.url, data=body, headers=sent.headers, proxy=way.proxy,
                 allow_redirects=sent.follow,
             ) as reply,
         ):  # fmt: skip
@@ -173,7 +177,7 @@ def curl(way: Way, *words: str, input: bytes = b"") -> Reply:
 
 
 def with_curl(way: Way, sent: Sent) -> Reply:
-    words = ["--head"] if sent.method == "HEAD" else ["-X", sent.method]
+    words = ["--head", "-o", os.devnull] if sent.method == "HEAD" else ["-X", sent.method]
     words += [word for name, value in sent.headers for word in ("-H", f"{name}: {value}")]
     words += ["-L"] if sent.follow else []
     for name, filename, data in sent.files:
