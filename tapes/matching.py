@@ -14,7 +14,7 @@ user's rule ignores or rewrites something the length says nothing, and all of th
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, overload
 
 from blake3 import blake3
@@ -23,6 +23,9 @@ from tapeproxy.tapes.exchanges import Exchange, Shelved
 from tapeproxy.tapes.identity import Identity, identify, place_key, read_target
 from tapeproxy.tapes.reading import PLAIN, Reading
 from tapeproxy.tapes.records import Headers
+
+_AT_ONCE = 256
+"""Identities that are computed at one look-up without more ado."""
 
 type Size = tuple[int, int]
 """The lengths of URL and body."""
@@ -140,6 +143,15 @@ class Card:
             self._key = self.ask.identity().key
         return self._key
 
+    def is_of(self, key: bytes, may_be: Callable[[Ask], bool]) -> bool:
+        """Whether it has this identity, which is only computed of a request that `may_be` the one."""
+        if self._key is None:
+            ask = self.ask
+            if not may_be(ask):
+                return False
+            self._key = ask.identity().key
+        return self._key == key
+
     def give(self) -> Hit:
         """Give its answer out."""
         self.used = True
@@ -164,14 +176,20 @@ class Cards(Sequence[Exchange]):
 
 
 class _Place:
-    """The exchanges of one method, host and path, in tape order."""
+    """The exchanges of one method, host and path, in tape order.
 
-    __slots__ = ("_by_key", "_by_size", "cards")
+    Identities are computed a few hundred at each look-up, so that the first miss of a long tape is no slower than later
+    ones; until all are there, those that cannot be the asked one are left out by their texts.
+    """
+
+    __slots__ = ("_by_key", "_by_size", "_known", "_last", "cards")
 
     def __init__(self) -> None:
         self.cards: list[Card] = []
         self._by_size: defaultdict[Size, deque[Card]] = defaultdict(deque)
         self._by_key: dict[bytes, list[Card]] | None = None
+        self._known = 0
+        self._last: tuple[bytes, list[Card]] = (b"", [])
 
     def add(self, card: Card) -> None:
         self.cards.append(card)
@@ -191,6 +209,25 @@ class _Place:
             if other is card or (not other.used and other.key == card.key):
                 return other
         raise AssertionError("the card is in its place")
+
+    def same(self, asked: Identity, reading: Reading) -> list[Card]:
+        """All cards of an identity, used or not."""
+        if self._by_key is not None or len(self.cards) - self._known <= _AT_ONCE or not reading.keeps_texts:
+            return self.of_identity(asked.key)
+        if self._last[0] != asked.key:
+            self._last = (asked.key, self._sifted(asked))
+        return self._last[1]
+
+    def _sifted(self, asked: Identity) -> list[Card]:
+        # Imported late: see `read_body`.
+        from tapeproxy.tapes.sifting import SAMPLE, may_say, telling_runs
+
+        self._known += _AT_ONCE
+        rest = self.cards[self._known :]
+        runs = telling_runs(asked.body, [card.ask.body for card in rest[:: max(len(rest) // SAMPLE, 1)]])
+        found = [card for card in self.cards[: self._known] if card.key == asked.key]
+        found += [card for card in rest if card.is_of(asked.key, lambda ask: may_say(ask.body, ask.headers, runs))]
+        return found
 
     def of_identity(self, key: bytes) -> list[Card]:
         if self._by_key is None:
@@ -222,9 +259,10 @@ class _Shelf:
             cards.popleft()
         return None
 
-    def same(self, key: bytes, place: bytes) -> list[Card]:
+    def same(self, ask: Ask, asked: Identity) -> list[Card]:
         """All cards of an identity, used or not."""
-        return self._places[place].of_identity(key) if place in self._places else []
+        place = ask.place()
+        return self._places[place].same(asked, ask.reading) if place in self._places else []
 
     def at(self, place: bytes) -> list[Card]:
         """All cards of a place."""
@@ -284,8 +322,8 @@ class Index:
 
     def knows(self, ask: Ask) -> bool:
         """True when the tape holds this request at all, used or not."""
-        place, key = ask.place(), ask.identity().key
-        return any(shelf.same(key, place) for shelf in self._shelves.values())
+        asked = ask.identity()
+        return any(shelf.same(ask, asked) for shelf in self._shelves.values())
 
     def _find(self, ask: Ask) -> Card | Miss:
         card = self._find_exact(ask)
@@ -295,12 +333,12 @@ class Index:
         shelves = self._for(ask)
         if not any(shelf.at(place) for shelf in self._shelves.values()):
             return Miss(ask, 0)
-        key = ask.identity().key
-        same = [card for shelf in shelves for card in shelf.same(key, place)]
+        asked = ask.identity()
+        same = [card for shelf in shelves for card in shelf.same(ask, asked)]
         card = _first(card for card in same if not card.used)
         if card is not None:
             return card
-        others = (card for shelf in self._shelves.values() for card in shelf.same(key, place) if not card.used)
+        others = (card for shelf in self._shelves.values() for card in shelf.same(ask, asked) if not card.used)
         other = _first(others)
         return Miss(ask, len(same), other.ask.lane if other is not None else None)
 

@@ -30,6 +30,11 @@ class Reading:
         self.headers = _ALWAYS | self.rules.headers()
         self._hash = hash(self._way())  # it is looked up with every request
 
+    @property
+    def keeps_texts(self) -> bool:
+        """Whether the texts in a body stay what they are, but for marks: a rule may rewrite or ignore any of them."""
+        return not self.rules and self.version > 1
+
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Reading) and self._way() == other._way())
 

@@ -37,15 +37,14 @@ class Way(NamedTuple):
         """A TLS context for clients in this process."""
         return ssl.create_default_context(cafile=self.cafile)
 
-    def httpx(self, **options: Any) -> httpx.Client:
-        return httpx.Client(**{"proxy": self.proxy, "verify": self.trust(), "trust_env": False, "timeout": PATIENCE}
-                            | options)  # fmt: skip
+    def httpx(self, timeout: float = PATIENCE) -> httpx.Client:
+        return httpx.Client(proxy=self.proxy, verify=self.trust(), trust_env=False, timeout=timeout)
 
     def openai(self, **options: Any) -> openai.OpenAI:
         return openai.OpenAI(
             api_key="sk-test-0123456789abcdefghij",
             base_url="https://api.example.com/v1",
-            http_client=self.httpx(),
+            http_client=self._sdk(),
             **{"max_retries": 0, **options},
         )
 
@@ -53,9 +52,12 @@ class Way(NamedTuple):
         return anthropic.Anthropic(
             api_key="sk-ant-test-0123456789abcdef",
             base_url="https://api.example.com",
-            http_client=httpx2.Client(proxy=self.proxy, verify=self.trust(), trust_env=False, timeout=PATIENCE),
+            http_client=self._sdk(),
             max_retries=0,
         )
+
+    def _sdk(self) -> httpx2.Client:
+        return httpx2.Client(proxy=self.proxy, verify=self.trust(), trust_env=False, timeout=PATIENCE)
 
 
 class Sent(NamedTuple):
@@ -91,8 +93,8 @@ def with_httpx(way: Way, sent: Sent) -> Reply:
     files = [(name, (filename, data)) for name, filename, data in sent.files]
     with way.httpx() as client:
         reply = client.request(
-            sent.method, sent.url, content=sent.body, headers=sent.headers, follow_redirects=sent.follow,
-            **({"files": files} if files else {}),
+            sent.method, sent.url, content=sent.body, headers=sent.headers, files=files or None,
+            follow_redirects=sent.follow,
         )  # fmt: skip
     headers = [(name.decode(), value.decode()) for name, value in reply.headers.raw]
     return _reply(reply.status_code, headers, reply.content)
