@@ -3,6 +3,7 @@
 A `Wire` is what replays of one tape can share; a `Replaying` is what belongs to one of them.
 """
 
+import gc
 import os
 import subprocess
 from collections.abc import Callable
@@ -70,6 +71,8 @@ class Wire:
                 where=str(settings.tape),
                 fix="record with --io, and replay without --no-shim",
             )
+        # A tape is a hundred thousand objects that stay: to look through them for garbage takes a tenth of a second.
+        gc.freeze()
         return wire
 
     async def begin(
@@ -123,6 +126,7 @@ class Wire:
 
     async def stop(self) -> None:
         """Stop serving."""
+        gc.unfreeze()
         if self._server is not None:
             await self._server.stop()
 

@@ -24,7 +24,7 @@ from tapeproxy.tapes.identity import Identity, identify, place_key, read_target
 from tapeproxy.tapes.reading import PLAIN, Reading
 from tapeproxy.tapes.records import Headers
 
-_AT_ONCE = 256
+_AT_ONCE = 128
 """Identities that are computed at one look-up without more ado."""
 
 type Size = tuple[int, int]

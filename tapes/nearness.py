@@ -15,6 +15,9 @@ from tapeproxy.tapes.wording import shared_ends
 
 _IN_FULL = 48
 """Taped requests that are compared in full, at most; of more, the likeliest."""
+_ROUGHLY = 64
+_SLACK = 2 / _ROUGHLY + 1e-9
+"""What a likeness may be more than it is roughly, in steps of a `_ROUGHLY`-th of the longer body."""
 _USED_COUNTS = 0.2
 """So much nearer must a request be whose answer was given out, to be named before one that still waits."""
 
@@ -66,12 +69,17 @@ def _likeliest(ask: Ask, cards: Sequence[Card]) -> Sequence[Card]:
         return cards
     place = ask.place()
 
-    def rank(card: Card) -> tuple[float, int]:
+    def floor(card: Card, roughly: int | None = None) -> float:
         taped = card.ask
+        grain = 1 if roughly is None else max(len(taped.body), len(ask.body)) // roughly + 1
         where = 1.0 if taped.place() == place else 0.5 * _alike(taped.url, ask.url)
-        return -(where + _alike(taped.body, ask.body) - card.used * _USED_COUNTS), card.number
+        return where + _alike(taped.body, ask.body, grain) - card.used * _USED_COUNTS
 
-    return sorted(cards, key=rank)[:_IN_FULL]
+    # Roughly first: most are so far off that it need not be known how far.
+    floors = [floor(card, _ROUGHLY) for card in cards]
+    needed = sorted(floors, reverse=True)[_IN_FULL - 1] - _SLACK
+    likely = [card for card, least in zip(cards, floors, strict=True) if least >= needed]
+    return sorted(likely, key=lambda card: (-floor(card), card.number))[:_IN_FULL]
 
 
 def _body_similarity(one: Identity, other: Identity) -> float:
@@ -118,7 +126,7 @@ def _leaves(value: Any, path: str = "$", kind: str = "$") -> Iterator[tuple[str,
         yield path, (kind, type(value).__name__, value if isinstance(value, str) else repr(value))
 
 
-def _alike(one: bytes | str, other: bytes | str) -> float:
-    """The part of the longer one that both begin or end with."""
+def _alike(one: bytes | str, other: bytes | str, grain: int = 1) -> float:
+    """The part of the longer one that both begin or end with; with a `grain` (see `shared_ends`) a little less."""
     longer = max(len(one), len(other))
-    return sum(shared_ends(one, other)) / longer if longer else 1.0
+    return sum(shared_ends(one, other, grain)) / longer if longer else 1.0

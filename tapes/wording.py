@@ -61,22 +61,25 @@ def shared_prefix(one: bytes | str, other: bytes | str) -> int:
     return _reach(lambda start, end: one[start:end] == other[start:end], min(len(one), len(other)))
 
 
-def shared_ends(one: bytes | str, other: bytes | str) -> tuple[int, int]:
-    """How many bytes or characters both begin and then end with; together never more than the shorter one has."""
+def shared_ends(one: bytes | str, other: bytes | str, grain: int = 1) -> tuple[int, int]:
+    """How many bytes or characters both begin and then end with; together never more than the shorter one has.
+
+    With a `grain`, which is faster, each may be up to `grain` - 1 less, and both together are never more.
+    """
     a, b = len(one), len(other)
-    start = shared_prefix(one, other)
-    end = _reach(lambda near, far: one[a - far : a - near] == other[b - far : b - near], min(a, b) - start)
+    start = _reach(lambda start, end: one[start:end] == other[start:end], min(a, b), grain)
+    end = _reach(lambda near, far: one[a - far : a - near] == other[b - far : b - near], min(a, b) - start, grain)
     return start, end
 
 
-def _reach(same: Callable[[int, int], bool], most: int) -> int:
+def _reach(same: Callable[[int, int], bool], most: int, grain: int = 1) -> int:
     """How far, up to `most`, `same(start, end)` holds: found in a few comparisons, in all as long as that is."""
     at, step = 0, 64
     while at < most and same(at, min(at + step, most)):
         at = min(at + step, most)
         step *= 2
     low, high = at, min(at + step, most)
-    while low < high:
+    while high - low >= grain:
         middle = (low + high + 1) // 2
         if same(at, middle):
             low = middle

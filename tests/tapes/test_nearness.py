@@ -135,3 +135,13 @@ def test_the_context_of_a_call_is_told_as_messages() -> None:
 def test_an_empty_tape_has_nothing_near() -> None:
     found = explained([], {"q": 1})
     assert (found.nearest, found.left, found.to_json()) == (None, 0, {"waiting": [], "left": 0})
+
+
+@pytest.mark.parametrize("size", [3, 40, 5000])
+def test_among_many_the_nearest_is_found_to_the_byte(size: int) -> None:
+    """A roughly measured likeness would hold all of these for equally near."""
+    taped = [{"a": "p" * size, "n": f"{n:03}"} for n in range(400)]
+    for edited in (0, 7, 250, 399):
+        told = explained(taped, {**taped[edited], "n": f"{edited:03}!"})
+        assert told.nearest == edited + 1
+        assert [difference.where for difference in told.differences] == ["body $.n"]

@@ -71,3 +71,11 @@ def test_excerpts_are_cut_around_the_first_difference() -> None:
     assert taped.startswith("…")
     assert taped.index("A") == asked.index("B")
     assert excerpts("short", None) == ("short", None)
+
+
+@given(st.text("ab", max_size=300), st.text("ab", max_size=300), st.text("ab", max_size=9), st.integers(1, 90))
+def test_roughly_shared_ends_are_a_little_less_and_never_more(shared: str, more: str, odd: str, grain: int) -> None:
+    one, other = shared + odd + more, shared + more
+    exact, rough = shared_ends(one, other), shared_ends(one, other, grain)
+    assert sum(exact) - 2 * (grain - 1) <= sum(rough) <= sum(exact)
+    assert exact[0] - grain < rough[0] <= exact[0]
