@@ -25,7 +25,6 @@ from tapeproxy.tapes.exchanges import Chunk
 each_client = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 STREAM = ("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
 ODD = b"\0\xff\r\n0\r\n\r\n"
-DEFLATE, GZIP = zlib.compress, gzip.compress
 
 
 def ask(client: Client, sent: Sent) -> Callable[[Way], Reply]:
@@ -262,9 +261,13 @@ def brotli_at(data: bytes, level: int) -> bytes:
     return brotli.compress(data, quality=level)
 
 
+def gzip_at(data: bytes, level: int) -> bytes:
+    return gzip.compress(data, level, mtime=0)
+
+
 CODERS: dict[str, Callable[[bytes, int], bytes]] = {
-    "gzip": GZIP,
-    "deflate": DEFLATE,
+    "gzip": gzip_at,
+    "deflate": zlib.compress,
     "br": brotli_at,
     "zstd": zstandard.compress,
 }
