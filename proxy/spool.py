@@ -73,9 +73,7 @@ class SpooledExchanges(Shelved):
         exchange = self.answer(at)
         if isinstance(item, Exchange):
             return exchange
-        pieces = array("Q", self._file.get(item.body))
-        body = b"".join(map(self._file.get, zip(pieces[::2], pieces[1::2], strict=True)))
-        return dataclasses.replace(exchange, request=dataclasses.replace(exchange.request, body=body))
+        return dataclasses.replace(exchange, request=dataclasses.replace(exchange.request, body=self._body(item)))
 
     def __iter__(self) -> Iterator[Exchange]:
         return (self[at] for at in range(len(self._items)))
@@ -85,6 +83,17 @@ class SpooledExchanges(Shelved):
         if isinstance(item, Exchange):
             return item
         return item.rest if isinstance(item.rest, Exchange) else _thaw(self._file.get(item.rest))
+
+    def request_body(self, at: int) -> bytes:
+        # A miss compares its request with every one on the tape: no exchange is put together for that.
+        item = self._items[at]
+        if isinstance(item, Exchange):
+            return item.request_body
+        return self._body(item) + b"".join([chunk.data for chunk in self.answer(at).uploads])
+
+    def _body(self, item: _Out) -> bytes:
+        pieces = array("Q", self._file.get(item.body))
+        return b"".join(map(self._file.get, zip(pieces[::2], pieces[1::2], strict=True)))
 
 
 class Spool:

@@ -70,6 +70,10 @@ class Shelved(Sequence[Exchange]):
         """The exchange at `at`, perhaps with a reference for its request's body."""
         return self[at]
 
+    def request_body(self, at: int) -> bytes:
+        """The body of its request, uploads and all."""
+        return self[at].request_body
+
 
 def outlines(exchanges: Sequence[Exchange]) -> Iterator[Exchange]:
     """The exchanges for someone who wants no request's body: those of a big tape come without, which is faster."""

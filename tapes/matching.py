@@ -130,7 +130,7 @@ class Card:
     @property
     def ask(self) -> Ask:
         """Its request."""
-        return _ask(self.exchange, self._reading)
+        return _ask(self._exchanges.answer(self._at), self._exchanges.request_body(self._at), self._reading)
 
     @property
     def loose(self) -> bool:
@@ -284,7 +284,7 @@ class Index:
         for at, exchange in enumerate(exchanges):
             if exchange.response is None and exchange.end is None:
                 continue
-            ask = _ask(exchange, reading)
+            ask = _ask(exchange, exchange.request_body, reading)
             card = Card(shelved, at, exchange.number, ask)
             shelf = self._shelves.setdefault(ask.lane if by_lane else None, _Shelf())
             try:
@@ -363,6 +363,6 @@ def _first(cards: Iterable[Card]) -> Card | None:
     return min(cards, key=lambda card: card.number, default=None)
 
 
-def _ask(exchange: Exchange, reading: Reading) -> Ask:
-    request, body = exchange.request, exchange.request_body
+def _ask(exchange: Exchange, body: bytes, reading: Reading) -> Ask:
+    request = exchange.request
     return Ask(request.method, request.url, request.headers, body, request.inside, request.lane, reading)
