@@ -10,6 +10,7 @@ from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.identity import Target, parse_target, read_body, read_target
+from tapeproxy.tapes.interleaving import Wait
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.machine import Fact, Facts, facts_of, marks, usable
 from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
@@ -52,7 +53,7 @@ class Live(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The answer waits while `order.must_wait(exchange)`: other tasks completed before this one's."""
+    """The answer waits as `Replayer.wait(exchange)` says: other flows asked or completed before it came."""
 
     answer: Answer
     exchange: Exchange
@@ -99,7 +100,7 @@ class Replayer:
 
     def __post_init__(self) -> None:
         self._read()
-        self.order = CompletionOrder(self.tape.dones, self.tape.exchanges)
+        self.order = CompletionOrder((done for done, _ in self.tape.dones), self.tape.exchanges)
         self._redact_url = lru_cache(_URLS)(self.redactor.url)
         self._redact_lane = lru_cache(_URLS)(self.redactor.text)
 
@@ -119,7 +120,6 @@ class Replayer:
             self.untagged(asked.port)
         else:
             tag = tag._replace(lane=self._redact_lane(tag.lane))  # as it is on the tape
-            self.order.asked(tag.lane)
         lane = tag.lane if tag is not None else None
         if self.reading.rules and self.reading.rules.headers():
             headers = self.redactor.headers(headers)
@@ -131,6 +131,8 @@ class Replayer:
         loopback = is_loopback(target.host)
         if loopback and self.owns_port(target.port):
             return self._live(target.host, target.port, self._redacted(ask), tag)
+        if tag is not None:
+            self.order.asked(tag.lane)
         if self.faults is not None:
             decision = self._inject(self.faults, self._redacted(ask), (target, tag), asked.http10)
             if decision is not None:
@@ -279,7 +281,17 @@ class Replayer:
             what = f"the tape was interrupted during exchange {exchange.number}: its answer is cut off there"
             self.violate(Violation("interrupted", summary_line(ask), what))
         answer = render(exchange, http10=http10)
-        return Held(answer, exchange) if self.keeps_order and self.order.must_wait(exchange) else answer
+        if self.wait(exchange) is not Wait.NOT:
+            return Held(answer, exchange)
+        self.order.delivered(exchange)
+        return answer
+
+    def wait(self, exchange: Exchange) -> Wait:
+        """Whether the answer of this exchange has to wait for other flows of the agent, and how."""
+        # An agent that was refused something comes another way to all that follows; without lanes there is no order.
+        if not self.keeps_order or not self.by_lane or self.injected:
+            return Wait.NOT
+        return self.order.wait(exchange)
 
     def _explain(self, miss: Miss) -> "Explanation":
         # A replay that goes well never needs it, and it takes some milliseconds to load.

@@ -190,8 +190,8 @@ class Shims:
                 self._replayer.drift(Drift(text(str(line.get("lane", "?"))), text(str(line.get("text", what)))))
             case {"k": "note", "what": what} if what == _PAST_END:
                 self._begin_past(line)
-            case {"k": "done", "lane": str(lane), "parent": str(parent)}:
-                self._replayer.order.done(lane, parent)
+            case {"k": "done", "lane": str(lane), "parent": str(parent), "ns": int(ns)}:
+                self._replayer.order.done(lane, parent, ns)
             case {"k": "end", "lane": str(lane), "reads": int(reads)} if lane in self._past:
                 self._past[lane].reads = reads
             case {"k": "note", "what": what} if sentence(line) is not None:

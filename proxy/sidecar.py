@@ -134,8 +134,8 @@ def to_record(line: Line, t: int, epoch_ns: int, redactor: Redactor) -> Record |
                 return Clock(t=t, lane=lane, n=n, ns=ns - epoch_ns, slept=line.get("slept") is True)
             case {"k": "end", "lane": str(lane), "reads": int(reads)}:
                 return LaneEnd(t=t, lane=lane, reads=reads)
-            case {"k": "done", "lane": str(lane), "parent": str(parent)}:
-                return Done(t=t, lane=lane, parent=parent)
+            case {"k": "done", "lane": str(lane), "parent": str(parent), "ns": int(ns), "sleeps": int(sleeps)}:
+                return Done(t=min(max(ns - epoch_ns, 0), t), lane=lane, parent=parent, sleeps=max(sleeps, 0))
             case {"k": "lane", "id": str(lane)}:
                 flow = _FLOWS.get(str(line.get("kind")), str(line.get("kind")))
                 name = line.get("name")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from tapeproxy.proxy.playback import Pace, Playback
 from tapeproxy.proxy.replayer import Asked, Held, Live
 from tapeproxy.tapes.answers import Answer, Finish
+from tapeproxy.tapes.interleaving import Wait
 from tapeproxy.tapes.violations import Violation
 
 if TYPE_CHECKING:
@@ -23,10 +24,38 @@ _AT_ONCE = 1 << 20
 _FIRST_LOOK = 0.0005
 _LONGEST_LOOK = 0.005
 _HELD = 2.0
-"""Seconds that an answer waits for other tasks of the agent to complete. More, and they wait for it themselves."""
+"""Seconds that an answer waits for other flows of the agent which do nothing. More, and they wait for it themselves."""
+_GRACE = 0.15
+"""Seconds that it waits for what may itself wait for it."""
 
 type Turn = Asked | Violation | bytes
 """Bytes are an answer that is ready, after which the connection ends."""
+
+
+class _Patience:
+    """How long one answer waits: `_HELD` after others last got on, and `_GRACE` when all that must come has come."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._progress = -1
+        self._brief: float | None = None
+        self._pause = _FIRST_LOOK
+        self.over = False
+
+    def ends(self, wait: Wait, progress: int, now: float) -> bool:
+        """Whether to wait no more; `over` then says whether it was in vain."""
+        if progress != self._progress:
+            self._progress, self._until = progress, now + _HELD
+        if wait is Wait.BRIEFLY and self._brief is None:
+            self._brief = now + _GRACE
+        late = now >= self._until or (wait is Wait.BRIEFLY and self._brief is not None and now >= self._brief)
+        self.over = late and wait is not Wait.NOT
+        return late or wait is Wait.NOT
+
+    def pause(self) -> float:
+        """Seconds until the next look."""
+        self._pause = min(self._pause * 1.5, _LONGEST_LOOK)
+        return self._pause
 
 
 class Line(Protocol):
@@ -165,30 +194,33 @@ class Turns:
         if isinstance(decision, Answer):
             self._play(decision, keep)
         elif isinstance(decision, Held):
-            self._hold(decision, keep, self._server.loop.time() + _HELD, _FIRST_LOOK)
+            self._hold(decision, keep, _Patience())
         elif isinstance(decision, Violation):
             self._line.send(decision.to_answer(body=turn.method != b"HEAD"))
             self._finish("close")
         else:
             self._task = self._server.loop.create_task(self._live(turn, decision, keep))
 
-    def _hold(self, held: Held, keep: bool, until: float, pause: float) -> None:
-        """Send an answer when the tasks have completed that did so before, on the tape; or when they don't."""
+    def _hold(self, held: Held, keep: bool, patience: _Patience) -> None:
+        """Send an answer when the other flows have done what they did before, on the tape; or when they don't."""
+        replayer = self._server.replayer
         if self._line.closing:
+            replayer.order.delivered(held.exchange)
             return
         try:
             self._server.before_request()
-            order, late = self._server.replayer.order, self._server.loop.time() >= until
-            if late:
-                order.give_up(held.exchange)
-            if not self._paused and not order.must_wait(held.exchange):
+            if not self._paused and patience.ends(
+                replayer.wait(held.exchange), replayer.order.progress, self._server.loop.time()
+            ):
+                if patience.over:
+                    replayer.order.give_up(held.exchange)
+                replayer.order.delivered(held.exchange)
                 self._play(held.answer, keep)
                 return
         except Exception as error:
             self.fail(error)
             return
-        pause = min(pause * 1.5, _LONGEST_LOOK)
-        self._server.loop.call_later(pause, self._hold, held, keep, until, pause)
+        self._server.loop.call_later(patience.pause(), self._hold, held, keep, patience)
 
     def _play(self, answer: Answer, keep: bool) -> None:
         finish = answer.finish if keep or answer.finish != "keep" else "close"

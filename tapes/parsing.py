@@ -282,6 +282,7 @@ _TABLES: dict[Any, _Table] = {
         "t": ("t", _natural, True),
         "lane": ("lane", _text, True),
         "parent": ("parent", _text, True),
+        "sleeps": ("sleeps", _natural, False),
     },
     Env: {
         "t": ("t", _natural, True),

@@ -58,16 +58,23 @@ class LaneEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A task that had made a request completed: a `lane`, and its `parent`, of whose tasks the order is of interest."""
+    """A task that had made a request completed: a `lane`, and its `parent`, of whose tasks the order is of interest.
+
+    `sleeps`: how often it slept since its last request.
+    """
 
     kind: ClassVar[str] = "done"
     t: int
     lane: str
     parent: str
+    sleeps: int = 0
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        return {"t": self.t, "lane": self.lane, "parent": self.parent} | self.extra
+        out: Json = {"t": self.t, "lane": self.lane, "parent": self.parent}
+        if self.sleeps:
+            out["sleeps"] = self.sleeps
+        return out | self.extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

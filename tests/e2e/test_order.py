@@ -38,6 +38,22 @@ def test_tasks_complete_in_the_order_of_the_tape(kind: str, cli: Cli, home: Path
         assert (report["drifts"], report["notes"]) == ([], [])
 
 
+WORKERS = Path(__file__).parent / "programs" / "workers.py"
+
+
+@pytest.mark.parametrize("kind", ["get", "get_nowait", "semaphore", "threads", "pool", "futures"])
+def test_workers_take_turns_as_on_the_tape(kind: str, cli: Cli, home: Path) -> None:
+    recorded = record(cli, home, sys.executable, str(WORKERS), kind)
+    taken = [int(job) for job in recorded.split()]
+    assert taken != sorted(taken), "a provider that answers in order shows nothing"
+    assert sorted(taken) == list(range(len(taken)))
+    for _ in range(3):
+        done = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
+        assert (done.returncode, done.stdout) == (0, recorded), done.stderr
+        report = json.loads((cli.cwd / "r.json").read_text())
+        assert (report["drifts"], report["notes"]) == ([], [])
+
+
 STUCK = """
 import asyncio, sys
 from pathlib import Path

@@ -68,7 +68,7 @@ GOOD: dict[str, Json] = {
     "lane": {"t": 0, "id": "m/t0", "what": "thread", "name": None},
     "clock": {"t": 0, "lane": "m", "n": 0, "ns": -1, "slept": True},
     "lane-end": {"t": 0, "lane": "m", "reads": 0},
-    "done": {"t": 0, "lane": "m/a0", "parent": "m"},
+    "done": {"t": 0, "lane": "m/a0", "parent": "m", "sleeps": 1},
     "env": {"t": 0, "name": "HOME", "digest": None},
     "value": {
         "t": 0,
@@ -149,6 +149,7 @@ TYPES = {
     ("request", "n"): "natural?",
     ("request", "reads"): "natural?",
     ("request", "sleeps"): "natural",
+    ("done", "sleeps"): "natural",
     ("request", "awake"): "natural?",
     ("request", "method"): "octets",
     ("request", "url"): "octets",

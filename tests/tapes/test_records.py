@@ -129,7 +129,7 @@ RECORDS: dict[str, SearchStrategy[Record]] = {
     "note": st.builds(Note, t=natural, what=text, text=native, data=objects, extra=extra),
     "lane": st.builds(Lane, t=natural, id=text, what=text, name=optional(native), extra=extra),
     "clock": st.builds(Clock, t=natural, lane=text, n=natural, ns=st.integers(-(2**63), 2**63), extra=extra),
-    "done": st.builds(Done, t=natural, lane=text, parent=text, extra=extra),
+    "done": st.builds(Done, t=natural, lane=text, parent=text, sleeps=natural, extra=extra),
     "lane-end": st.builds(LaneEnd, t=natural, lane=text, reads=natural, extra=extra),
     "env": st.builds(Env, t=natural, name=native, digest=optional(text), extra=extra),
     "value": st.builds(

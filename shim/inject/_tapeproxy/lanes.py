@@ -40,6 +40,7 @@ class Lane:
         "counter",  # randomness: numbers of the blocks to come
         "draw",  # randomness: the generator's random()
         "end",  # clock, replay: reads at the recorded end
+        "hashed",  # threads: number of the next future that is hashed
         "id",
         "jumps",  # clock, replay: the lane's course on the tape
         "key",  # randomness: what the blocks are made of
@@ -86,6 +87,7 @@ class Lane:
         self.seeded: bytes | None = None
         self.stamps: dict[str, Any] | None = None
         self.names = 0
+        self.hashed = 0
         self.told = False
         self.watched = False
         self.written = -1

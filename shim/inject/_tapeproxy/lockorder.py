@@ -117,7 +117,6 @@ def install() -> None:
         order, plain = lockrecord.acquire, None
     undo = locktypes.edit(order, plain, watched.get)
     hooks.on_import("threading", _patch_threading)
-    hooks.on_import("concurrent.futures._base", _patch_futures)
     os.register_at_fork(after_in_child=_after_fork)
 
     import atexit
@@ -157,17 +156,6 @@ def _patch_threading(module: Any) -> None:
         module.Lock = _stand_in_class()
     else:
         module.Lock = stand_for(allocate_lock, module.Lock)
-
-
-def _patch_futures(module: Any) -> None:
-    """as_completed and wait go through sets of futures: by their addresses, if nobody tells them otherwise."""
-    find = watched.get
-
-    def hash_by_name(self: Any) -> int:
-        lock = find(id(getattr(getattr(self, "_condition", None), "_lock", None)))
-        return object.__hash__(self) if lock is None else hash(lock.id)
-
-    module.Future.__hash__ = hash_by_name
 
 
 def _stand_in_class() -> Any:

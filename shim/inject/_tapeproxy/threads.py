@@ -42,6 +42,7 @@ def install() -> None:
             setattr(_thread, name, stand_for(start_new_thread, _start_new_thread))
     hooks.on_import("threading", _patch_threading)
     hooks.on_import("concurrent.futures.thread", lambda module: give_lanes(module._WorkItem))
+    hooks.on_import("concurrent.futures._base", _patch_futures)
 
 
 def start_new_thread(_: object, function: Any, args: Any, *rest: Any) -> int:
@@ -56,6 +57,7 @@ def _run(lane: Lane, function: Callable[..., Any], args: tuple[Any, ...], kwargs
     try:
         function(*args, **(kwargs or {}))
     finally:
+        completion.ended(lane)
         lane.close()
 
 
@@ -84,6 +86,7 @@ def _patch_threading(module: Any) -> None:
         try:
             bootstrap(self)
         finally:
+            completion.ended(lane)
             lane.close()
 
     cls.start = resemble(start_with_lane, start)
@@ -115,9 +118,26 @@ def give_lanes(cls: Any) -> None:
         try:
             return run(self, *args)
         finally:
+            completion.ended(self._tapeproxy_lane)
             # An exception in the item's future holds the frames below, and they this one: no cycle, as without us.
             self = None
             LANE.reset(token)
 
     cls.__init__ = resemble(make_with_lane, make)
     cls.run = resemble(run_with_lane, run)
+
+
+def _patch_futures(module: Any) -> None:
+    """as_completed and wait go through sets of futures: by their addresses, if nobody tells them otherwise."""
+
+    def hash_by_name(self: Any) -> int:
+        names = self.__dict__
+        found: int | None = names.get("_tapeproxy_hash")
+        if found is None:
+            lane = LANE.get(None) or current()
+            # Threads of a pool may share a soft lane's number: equal hashes do no harm.
+            found = names["_tapeproxy_hash"] = hash((lane.id, lane.hashed))
+            lane.hashed += 1
+        return found
+
+    module.Future.__hash__ = hash_by_name
