@@ -4,7 +4,10 @@ What may be the beginning of a secret is held back until it is known, at most `M
 first bytes, fewer than `HOLD`, were let go, the rest is redacted. Bodies that must be seen whole are held back whole.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
+from functools import cache
+from itertools import accumulate, islice
 from typing import Final, Protocol
 
 from tapeproxy.tapes.deltas import Deltas, Edit
@@ -58,6 +61,7 @@ class StreamRedactor:
         self._held: list[Timed] = []
         self._context = b""
         self._start = 0  # of what is held, in the stream
+        self._size = 0  # of what is held
         self._line: list[bytes] = []
         self._line_size = 0
         self._line_start = 0
@@ -68,12 +72,17 @@ class StreamRedactor:
         if self._finder.idle:
             return [(t, data)]
         self._held.append((t, data))
+        self._size += len(data)
+        place = None
         if self._deltas is not None:
             self._take(data, self._deltas)
+            place = self._deltas.open
+        if place is not None and place < self._start + len(self._held[0][1]) and self._size <= _EVENTS:
+            return []  # nothing can be let go, whatever else is found; the events of a long key are looked through once
         text = self._text()
         spans = self._finder.spans(text)
         at = self._finder.open_at(text, spans)
-        if self._deltas is not None and (place := self._deltas.open) is not None:
+        if place is not None:
             at = min(at, place - self._start + len(self._context))
         if self._by_line and 0 < self._line_size <= MOST:
             at = min(at, self._line_start - self._start + len(self._context))
@@ -130,6 +139,7 @@ class StreamRedactor:
         if edits:
             out = self._rewrite(pieces, text[before:end], edits)
         self._start += end - before
+        self._size -= end - before
         self._edits = [edit for edit in self._edits if edit.end > self._start]
         self._context = text[max(end - _CONTEXT, 0) : end]
         return out
@@ -147,16 +157,17 @@ class StreamRedactor:
         return sorted([*own, *known])
 
     def _rewrite(self, pieces: list[Timed], text: bytes, edits: list[Edit]) -> list[Timed]:
-        cut = cutter([(e.start - self._start, e.end - self._start, self._part(e)) for e in edits], text)
+        tokens = cache(self._tokens)  # a secret that came in many events has one, of which each gets a part
+        parts = [tokens(edit.secret, edit.length)[edit.first : edit.last] for edit in edits]
+        cut = cutter(
+            [(e.start - self._start, e.end - self._start, part) for e, part in zip(edits, parts, strict=True)], text
+        )
         out: list[Timed] = []
         start = 0
         for t, data in pieces:
             out.append((t, cut(start, start + len(data))))
             start += len(data)
         return out
-
-    def _part(self, edit: Edit) -> bytes:
-        return self._tokens(edit.secret, edit.length)[edit.first : edit.last]
 
 
 def _edit(span: Span, shift: int) -> Edit:
@@ -207,13 +218,19 @@ class WholeBody:
 
 
 def cutter(spans: list[tuple[int, int, bytes]], text: bytes) -> Callable[[int, int], bytes]:
-    """A function that gives the redacted bytes of text[start:end]; a token is cut where its secret was."""
+    """A function that gives the redacted bytes of text[start:end]; a token is cut where its secret was.
+
+    `spans` are in the order of their beginnings. A piece looks at its own only: a key comes in thousands of events.
+    """
+    passed = list(accumulate((stop for _, stop, _ in spans), max))
 
     def cut(start: int, end: int) -> bytes:
         out = bytearray()
         at = start
-        for begin, stop, token in spans:
-            if stop <= start or begin >= end:
+        for begin, stop, token in islice(spans, bisect_right(passed, start), None):
+            if begin >= end:
+                break
+            if stop <= start:
                 continue
             out += text[at : max(at, begin)]
             first = max(start - begin, 0)

@@ -278,3 +278,13 @@ def test_hostile_bodies_take_no_more_time_than_others(body: bytes) -> None:
     Redactor(KEY, [KNOWN]).body(((b"Content-Type", b"application/json"),), body)
     redact(cut(body, *range(4096, len(body), 4096)), SSE)
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize("begun", ["-----BEGIN PRIVATE KEY-----", "sk-"])
+def test_a_long_key_in_small_deltas_is_looked_through_once(begun: str) -> None:
+    pieces = [chat(begun), *[chat("abc1")] * 3000]
+    begin = time.process_time()
+    out = redact(pieces, SSE)
+    assert time.process_time() - begin < 6
+    assert list(map(len, out)) == list(map(len, pieces))
+    assert b"abc1" not in b"".join(out)
