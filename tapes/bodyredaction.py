@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tapeproxy.tapes.jsonpaths import JsonPath
 
 _BOUNDARY: Final = re.compile(rb'boundary=(?:"([^"]+)"|([^";\s]+))', re.IGNORECASE)
-_NAME: Final = re.compile(rb'\bname="([^"]*)"', re.IGNORECASE)
+_NAME: Final = re.compile(rb'(?:^|[;\s])name="?((?<=")[^"]*|[^";\s]+)', re.IGNORECASE)
 _PART_TYPE: Final = re.compile(rb"(?i)content-type:\s*([^\r\n]*)")
 _DEEPEST: Final = 4
 

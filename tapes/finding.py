@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tapeproxy.tapes.remembering import Memory
-from tapeproxy.tapes.secretfields import FIELD, is_telling, string_end
+from tapeproxy.tapes.secretfields import FIELD, is_telling, is_usual, string_end
 from tapeproxy.tapes.secretforms import Form, forms_of
-from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_query
+from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_pair
 from tapeproxy.tapes.secretpatterns import (
     BROKEN_PEM,
     FORMATS,
@@ -25,7 +25,6 @@ from tapeproxy.tapes.secretpatterns import (
     Format,
 )
 from tapeproxy.tapes.secretruns import NO_RUNS, flat, marks_in, runs_of
-from tapeproxy.tapes.secretvars import is_secret_value
 from tapeproxy.tapes.spans import Span, settle
 
 HOLD: Final = 3
@@ -39,7 +38,7 @@ _BIG: Final = 2 * MOST
 _WORDS: Final = bytes(sorted(WORD_CHARACTERS))
 _SPACED: Final = tuple(one.mark for one in SPACED if one is not PEM)
 _STARTS: Final = tuple((one.mark, n) for one in FORMATS for n in range(HOLD, len(one.mark)))
-_QUERY: Final = re.compile(rb"[?&;]([A-Za-z][A-Za-z0-9_.-]{1,40})=([^&\s\"'<>\\#;]+)")
+_QUERY: Final = re.compile(rb"[?&;#]([A-Za-z][A-Za-z0-9_.-]{1,40})=([^&\s\"'<>\\#;]+)")
 _SCHEME: Final = re.compile(rb"(?i)(?:" + b"|".join(sorted(SCHEMES)) + rb") +(?=\S)")
 
 
@@ -224,7 +223,7 @@ def _going(text: bytes) -> Iterator[int]:
     if text.find(b"://", near) >= 0:
         yield from _open(text, near, {INSIDE_URLS.mark})
         for match in _QUERY.finditer(text, near):
-            if match.end() == len(text) and is_secret_query(match[1]) is not False:
+            if match.end() == len(text) and is_secret_pair(match[1]) is not False:
                 yield match.start(2)
 
 
@@ -270,8 +269,9 @@ def _occurrences(text: bytes, form: Form) -> Iterator[Span]:
 
 def _in_urls(text: bytes) -> Iterator[Span]:
     for start, end in INSIDE_URLS.find(text):
-        yield Span(start, end, text[start:end])
+        if not is_usual(text[start:end]):
+            yield Span(start, end, text[start:end])
     for match in _QUERY.finditer(text):
-        says = is_secret_query(match[1])
-        if says or (says is None and is_secret_value(match[2].decode("latin-1"))):
+        says = is_secret_pair(match[1])
+        if says is not False and is_telling(says, match[2]):
             yield Span(*match.span(2), match[2])

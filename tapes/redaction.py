@@ -14,7 +14,7 @@ from tapeproxy.tapes.finding import Finder
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redactionrules import DEFAULT, NONE, VERSION, RedactionRules
 from tapeproxy.tapes.secretfields import is_telling
-from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_header, is_secret_query
+from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_header, is_secret_pair, is_secret_query
 from tapeproxy.tapes.secretvars import is_secret_name, is_secret_value
 from tapeproxy.tapes.spans import Span
 from tapeproxy.tapes.tokens import is_token, make_token
@@ -63,13 +63,13 @@ class Redactor:
         """Redact query values by name, a password before the host, and secrets anywhere."""
         if self._off:
             return url
+        url, hash_mark, fragment = url.partition(b"#")  # in a Location: OAuth's implicit grant
         base, mark, query = url.partition(b"?")
-        if mark:
-            query = b"&".join(self._pair(pair) for pair in query.split(b"&"))
+        query, fragment = (b"&".join(map(self._pair, pairs.split(b"&"))) for pairs in (query, fragment))
         base = re.sub(rb"^([a-z]+://[^/@:]*:)([^/@]+)(?=@)", lambda m: m[1] + self._value(m[2]), base)
         if b"%" in base:
             base = b"/".join(redact_quoted(part, self.content) for part in base.split(b"/"))
-        return self.content(base + mark + query)
+        return self.content(base + mark + query + hash_mark + fragment)
 
     def content(self, data: bytes) -> bytes:
         """Redact secrets wherever they stand: known ones, those that look like one, and JSON fields named as one."""
@@ -186,8 +186,13 @@ class Redactor:
         name, mark, value = pair.partition(b"=")
         if not mark:
             return pair
-        says = is_secret_query(name)
-        if name.lower() in self._rules.names or says or (says is None and is_secret_value(value.decode("latin-1"))):
+        if self._rules.version < VERSION:
+            says = is_secret_query(name)
+            found = says or (says is None and is_secret_value(value.decode("latin-1")))
+        else:
+            says = is_secret_pair(name)
+            found = says is not False and is_telling(says, value)
+        if found or name.lower() in self._rules.names:
             return name + mark + self._value(value)
         return name + mark + redact_quoted(value, self.content, plus=True)
 

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from tapeproxy.tapes.secretpatterns import MOST
-from tapeproxy.tapes.secretvars import is_secret_value
+from tapeproxy.tapes.secretvars import is_path, is_secret_value
 
 # A name in quotes with a colon behind it, itself inside of a JSON string perhaps, and the quote that its value begins.
 FIELD: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:\s*(\\*)"')
@@ -12,9 +12,11 @@ _SHORTEST_FIELD: Final = 6
 """A shorter value of a field that names a secret is `test`, `none` or `***`."""
 _USUAL: Final = frozenset(
     b"string password passwd secret example changeme redacted undefined required optional api_key apikey api-key"
-    b" number boolean object bearer".split()
+    b" number boolean object bearer pass test".split()
 )
 _PLACEHOLDER: Final = re.compile(rb"(?:<.*>|\$?\{.*\}|\$\w+|\*+|x+|\.+)\Z", re.IGNORECASE)
+_CREDENTIAL: Final = re.compile(rb"(?=\S*[0-9])(?=\S*[A-Za-z])(?!\S*/\S*\.)(?!\S*\.\S*/)\S+\Z")
+"""Letters and digits in one word, and no path of a file."""
 _BACKSLASH: Final = ord("\\")
 
 
@@ -37,8 +39,16 @@ def string_end(text: bytes, start: int, level: int) -> int:
     return last
 
 
+def is_usual(value: bytes) -> bool:
+    """Whether a value is what people write in place of a secret."""
+    return value.lower() in _USUAL or _PLACEHOLDER.match(value) is not None
+
+
 def is_telling(says: bool | None, value: bytes) -> bool:
     """Whether the value of a field that names a secret (None: that may) is one."""
     if says is None:
-        return is_secret_value(value.decode("latin-1"))
-    return len(value) >= _SHORTEST_FIELD and value.lower() not in _USUAL and not _PLACEHOLDER.match(value)
+        # An answer must keep a model's `"token": " international"`, and the key `users/12/profile.json`.
+        return _CREDENTIAL.match(value) is not None and is_secret_value(value.decode("latin-1"))
+    if len(value) < _SHORTEST_FIELD or is_usual(value):
+        return False
+    return not is_path(value.decode("latin-1"))

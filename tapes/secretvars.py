@@ -44,7 +44,7 @@ def is_secret_name(name: str) -> bool:
 
 def is_secret_value(value: str) -> bool:
     """True when a value is long and varied enough to be a secret: `PASSWORD=test` must not rewrite bodies."""
-    if len(value) < MIN_VALUE or _is_path(value):
+    if len(value) < MIN_VALUE or is_path(value):
         return False
     # A passphrase has spaces, a private key has lines; so have a word or two of plain text.
     if any(c.isspace() for c in value.strip()) and len(value) < _MIN_PHRASE:
@@ -70,8 +70,11 @@ def secret_values(environment: Mapping[str, str], also: Iterable[str] = ()) -> t
     return tuple(sorted(secrets, key=lambda value: (-len(value), value)))
 
 
-def _is_path(value: str) -> bool:
-    """True for a path; base64 may begin with a slash too, but has long parts in which everything is mixed."""
+def is_path(value: str) -> bool:
+    """True for a path: `pwd` is the name of a password and of a folder.
+
+    Base64 may begin with a slash too, but has long parts in which everything is mixed.
+    """
     return value.startswith(("/", "~/", "./", "../")) and not any(map(_MIXED.fullmatch, value.split("/")))
 
 

@@ -23,6 +23,10 @@ TOKEN = Redactor(KEY, [SECRET]).content(SECRET.encode())
         (b"Cookie", b"session=0123456789abcdef0123", b"session="),
         (b"Authorization", b"word1 word2-0123456789", b""),
         (b"X-RapidAPI-Key", b"0123456789abcdef0123", b""),
+        (b"x_api_key", b"0123456789abcdef0123", b""),
+        (b"X-Gitlab-Token", b"0123456789abcdef0123", b""),
+        (b"X-Forwarded-Authorization", b"Bearer 0123456789abcdef0123", b"Bearer "),
+        (b"Cf-Access-Jwt-Assertion", b"0123456789abcdef0123", b""),
         (b"Ocp-Apim-Subscription-Key", b"0123456789abcdef0123", b""),
         (b"Location", b"https://h/cb?access_token=0123456789abcdef", b"https://h/cb?access_token="),
         (b"Referer", b"/cb?api_key=0123456789abcdef", b"/cb?api_key="),
@@ -88,6 +92,14 @@ def test_an_ordinary_header_is_untouched() -> None:
         (b"http://user:hunter2hunter2@h/p", b"http://user:<secret>@h/p"),
         (b"https://h/bot" + SECRET.encode() + b"/send", b"https://h/bot<secret>/send"),
         (b"https://h/p?flag&x=", b"https://h/p?flag&x="),
+        (
+            b"https://h/p?db_password=0123456789&api%5Fkey=012345678",
+            b"https://h/p?db_password=<secret>&api%5Fkey=<secret>",
+        ),
+        (b"https://h/p?user%5Bpassword%5D=0123456789", b"https://h/p?user%5Bpassword%5D=<secret>"),
+        (b"/cb?x=1#access_token=0123456789&n=1", b"/cb?x=1#access_token=<secret>&n=1"),
+        # One of these must not get the answer of another.
+        (b"https://h/p?pwd=/home/ada&secret=test&password=no", b"https://h/p?pwd=/home/ada&secret=test&password=no"),
     ],
 )
 def test_urls(url: bytes, masked: bytes) -> None:
