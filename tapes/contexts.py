@@ -32,8 +32,14 @@ class ContextChange:
 
 def context_changes(taped: Sequence[Message], asked: Sequence[Message]) -> Iterator[ContextChange]:
     """What happened to the context between two calls, in the order of the messages."""
-    matcher = SequenceMatcher(None, taped, asked)
-    for what, a0, a1, b0, b1 in matcher.get_opcodes():
+    if len(taped) == len(asked):  # nothing came or went, so there is nothing to align
+        for at, (was, now) in enumerate(zip(taped, asked, strict=True)):
+            if was != now:
+                yield from _block(taped, asked, range(at, at + 1), range(at, at + 1))
+        return
+    numbers: dict[Message, int] = {}  # a message's hash is that of all its text, each time
+    ours, theirs = ([numbers.setdefault(message, len(numbers)) for message in side] for side in (taped, asked))
+    for what, a0, a1, b0, b1 in SequenceMatcher(None, ours, theirs).get_opcodes():
         if what != "equal":
             yield from _block(taped, asked, range(a0, a1), range(b0, b1))
 

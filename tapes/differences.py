@@ -186,20 +186,25 @@ def _pair_differences(what: str, taped: Pairs, asked: Pairs, rule: str) -> Itera
 
 def _aligned(taped: Sequence[Any], asked: Sequence[Any]) -> Iterator[tuple[int | None, int | None]]:
     """Indexes of the items that stand for each other and differ, or stand for nothing (None)."""
-    keys = list(map(_key, taped)), list(map(_key, asked))  # to Python, 1 and true are equal
-    if len(taped) == len(asked) or len(taped) * len(asked) > _MOST_ALIGNED:
-        pairs = _paired(range(len(taped)), range(len(asked)))
-    else:
-        pairs = _opened(SequenceMatcher(None, *keys))
-    for a, b in pairs:
-        if a is None or b is None or keys[0][a] != keys[1][b]:
-            yield a, b
+    ours, theirs = list(map(_key, taped)), list(map(_key, asked))  # to Python, 1 and true are equal
+    start = next(
+        (at for at, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
+    )
+    tails = zip(reversed(ours[start:]), reversed(theirs[start:]), strict=False)
+    end = next((at for at, (a, b) in enumerate(tails) if a != b), min(len(ours), len(theirs)) - start)
+    a, b = range(start, len(ours) - end), range(start, len(theirs) - end)
+    in_order = len(a) == len(b) or len(a) * len(b) > _MOST_ALIGNED
+    pairs = _paired(a, b) if in_order else _opened(ours, theirs, a, b)
+    for was, now in pairs:
+        if was is None or now is None or ours[was] != theirs[now]:
+            yield was, now
 
 
-def _opened(matcher: "SequenceMatcher[bytes]") -> Iterator[tuple[int | None, int | None]]:
+def _opened(ours: list[bytes], theirs: list[bytes], a: range, b: range) -> Iterator[tuple[int | None, int | None]]:
+    matcher = SequenceMatcher(None, ours[a.start : a.stop], theirs[b.start : b.stop])
     for what, a0, a1, b0, b1 in matcher.get_opcodes():
         if what != "equal":
-            yield from _paired(range(a0, a1), range(b0, b1))
+            yield from _paired(a[a0:a1], b[b0:b1])
 
 
 def _paired(a: range, b: range) -> Iterator[tuple[int | None, int | None]]:

@@ -96,10 +96,10 @@ def _json_similarity(one: Any, other: Any) -> float:
     weight = sum(map(_weight, a.values())) + sum(map(_weight, b.values()))
     if not weight:
         return 0.0
-    equal = [path for path, leaf in a.items() if b.get(path) == leaf]
+    equal = {path for path, leaf in a.items() if b.get(path) == leaf}
     shared = sum(_weight(a[path]) for path in equal)
-    rest_a = {path: leaf for path, leaf in a.items() if path not in set(equal)}
-    rest_b = {path: leaf for path, leaf in b.items() if path not in set(equal)}
+    rest_a = {path: leaf for path, leaf in a.items() if path not in equal}
+    rest_b = {path: leaf for path, leaf in b.items() if path not in equal}
     moved = Counter(rest_a.values()) & Counter(rest_b.values())
     shared += 0.95 * sum(_weight(leaf) * times for leaf, times in moved.items())
     for path, leaf in rest_a.items():

@@ -145,3 +145,18 @@ def test_among_many_the_nearest_is_found_to_the_byte(size: int) -> None:
         told = explained(taped, {**taped[edited], "n": f"{edited:03}!"})
         assert told.nearest == edited + 1
         assert [difference.where for difference in told.differences] == ["body $.n"]
+
+
+@pytest.mark.parametrize("what", ["changed", "one more", "others"])
+def test_a_conversation_of_thousands_of_messages_is_explained_in_little_time(what: str) -> None:
+    """It took for ever once; the suite's own time limit is what this would run into."""
+    turns = [{"role": "user", "content": f"turn {n} in /home/a of a long talk"} for n in range(20_000)]
+    asked = {
+        "changed": [turn | {"content": turn["content"].replace("/home/a", "/home/b")} for turn in turns],
+        "one more": [*turns[:7000], {"role": "user", "content": "new"}, *turns[7000:]],
+        "others": [{"role": "user", "content": f"something else {n}"} for n in range(19_000)],
+    }[what]
+    found = explained([{"messages": turns}], {"messages": asked})
+    assert found.nearest == 1
+    if what == "one more":
+        assert [(d.where, d.taped) for d in found.differences] == [("body $.messages[7000]", None)]
