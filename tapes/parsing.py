@@ -1,7 +1,8 @@
 """From a JSON object to a typed record; knows what each field must look like and refuses everything else.
 
-The tables at the end are the whole schema, which is why this is one long module: JSON field -> attribute, parser, required. A parser takes a JSON value and
-returns the typed one, or raises ValueError saying what it must be. What this version does not know is kept as it is.
+The tables at the end are the whole schema, which is why this is one long module: JSON field -> attribute, parser,
+required. A parser takes a JSON value and returns the typed one, or raises ValueError saying what it must be. What this
+version does not know is kept as it is.
 """
 
 import base64
