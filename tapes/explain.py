@@ -1,7 +1,7 @@
 """Why a request has no answer: the nearest taped request, and where the two differ. Pure; for people and `--json`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -63,6 +63,10 @@ class Explanation:
             }
         return out
 
+    def _text(self, difference: Difference) -> str:
+        # The words that changed are told with the messages, where there are any.
+        return difference_text(replace(difference, words="") if self.context else difference)
+
     def lines(self, limit: int) -> Iterator[str]:
         """For a terminal; the caller escapes control characters. At most `limit` differences."""
         if self.nearest is not None:
@@ -71,9 +75,7 @@ class Explanation:
                 yield f"           {self.nearest_request}"
             yield from _cut_list(self.context, limit, _context_line, "changes to the context")
             # What the context says in messages need not be said in JSON paths at length.
-            yield from _cut_list(
-                self.differences, limit // 3 if self.context else limit, difference_text, "differences"
-            )
+            yield from _cut_list(self.differences, limit // 3 if self.context else limit, self._text, "differences")
         if self.left:
             answers = "1 answer waits" if self.left == 1 else f"{self.left} answers wait"
             first = [f"exchange {one.exchange}" for one in self.waiting[:_NAMED]]
