@@ -144,7 +144,10 @@ def test_what_is_not_there(tape: Path) -> None:
 # --- with replays ---
 
 
-ASK = "import urllib.request; print(urllib.request.urlopen('http://weather.test:8080/now?city=Paris').status, flush=True)\n"
+ASK = """
+import urllib.request
+print(urllib.request.urlopen('http://weather.test:8080/now?city=Paris').status, flush=True)
+"""
 ONCE = """
 import os
 before = os.path.exists("before")
