@@ -155,10 +155,19 @@ def _assigned(text: bytes) -> Iterator[Suspect]:
 
 
 def _tells(name: str, value: str) -> bool:
-    if not is_vague(name) or is_placeholder(value) or _EXPRESSION.fullmatch(value) or not is_secret_value(value):
+    if not is_vague(name) or is_placeholder(value) or _is_expression(value) or not is_secret_value(value):
         return False
     digits = any(char.isdigit() for char in value)
     return digits and value_kind(value) not in _NOT_RANDOM | {"id"} and any(char.isalpha() for char in value)
+
+
+def _is_expression(value: str) -> bool:
+    """True for a variable's name, as in `api_key=settings.key`. Keys may have the same letters, but not its words."""
+    if not _EXPRESSION.fullmatch(value):
+        return False
+    mixed = any(char.isupper() for char in value) and any(char.islower() for char in value)
+    several_digits = sum(char.isdigit() for char in value) > 1
+    return "_" in value or "." in value or not (mixed and several_digits)
 
 
 def _is_random(text: bytes) -> bool:

@@ -76,6 +76,13 @@ def test_a_secret_split_over_deltas_is_told() -> None:
     assert found.value == KEY.encode()
 
 
+@pytest.mark.parametrize("value", ["Zk93hQ7vTr2LmX8wYb4N", "4f93hQ7vTr2LmX8wYb4N", "aB3dE5fG7hI9jK1lM3nO5"])
+@pytest.mark.parametrize("text", ["export API_KEY={} && run", "x-api-key: {}", "api_key='{}'"])
+def test_what_is_assigned_in_a_text_is_told_also_when_it_could_be_a_variable(text: str, value: str) -> None:
+    (found,) = scan(dumped({"cmd": text.format(value)}))
+    assert found.value == value.encode()
+
+
 ORDINARY: list[Any] = [
     {"id": "chatcmpl-AbCdEf0123456789AbCdEf01", "system_fingerprint": "fp_0123456789"},
     {"tool_call_id": "call_AbCdEf0123456789AbCdEf01", "message_id": "msg_01AbCdEf0123456789AbCdEf"},
@@ -83,6 +90,7 @@ ORDINARY: list[Any] = [
     {"usage": {"max_tokens": 100, "completion_tokens": 3}, "token": "Hello", "tokens": ["Hel", "lo"]},
     {"image": "data:image/png;base64," + base64.b64encode(bytes(range(256)) * 50).decode()},
     {"api_key": "<your key>", "password": "string", "secret": "${SECRET}", "x": "API_KEY=os.environ['API_KEY']"},
+    {"code": "connect(api_key=settings.openai.key2, token=my_second_token_22, secret=apiKeyOfTheUser)"},
     {"text": "Keep your password secret: a token of sk-learn is no key, and author: someone is nobody."},
     {
         "session_id": "0b1c2d3e-0000-4000-8000-000000000000",
