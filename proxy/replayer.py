@@ -244,9 +244,7 @@ class Replayer:
     def _check_position(self, exchange: Exchange, ask: Ask, tag: LaneTag | None) -> None:
         """Compare where in its lane the request was made; of each lane only the first difference counts."""
         taped = exchange.request
-        if (
-            self.faults is not None and self.faults.injected
-        ):  # an agent that was refused something comes another way to all that follows
+        if self.injected:  # an agent that was refused something comes another way to all that follows
             return
         if tag is None or taped.lane != tag.lane or tag.lane in self._drifted:
             return
