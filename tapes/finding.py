@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from tapeproxy.tapes.assignments import assigned, assignment_open
+from tapeproxy.tapes.redactionrules import ASSIGNED, LOOKS, VERSION
 from tapeproxy.tapes.remembering import Memory
-from tapeproxy.tapes.secretfields import FIELD, is_telling, is_usual, string_end
+from tapeproxy.tapes.secretfields import FIELD, LISTED, NAMING, is_telling, is_usual, string_end
 from tapeproxy.tapes.secretforms import Form, forms_of
-from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_pair
+from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_header, is_secret_pair
 from tapeproxy.tapes.secretpatterns import (
     BROKEN_PEM,
     FORMATS,
@@ -43,7 +45,8 @@ _SCHEME: Final = re.compile(rb"(?i)(?:" + b"|".join(sorted(SCHEMES)) + rb") +(?=
 
 
 class Finder:
-    """Finds the values `secrets`; whatever has the look or the name of a secret when `looks`; fields of the names
+    """Finds the values `secrets`; by `looks`, a version of redaction, what has the look or the name of a secret (0:
+    nothing has, 3: also what is assigned to one in running text, and the `value` beside a `name`); fields of the names
     `fields` (lower case); and what `patterns` match: their group 1, if there is one.
     """
 
@@ -51,7 +54,7 @@ class Finder:
         self,
         secrets: Iterable[str] = (),
         *,
-        looks: bool = True,
+        looks: int = VERSION,
         fields: frozenset[bytes] = frozenset(),
         patterns: tuple[re.Pattern[bytes], ...] = (),
     ) -> None:
@@ -69,7 +72,8 @@ class Finder:
         """The length of the shortest form of a known secret."""
         self._secrets = frozenset(form.secret for form in ordered)
         self._starts: dict[bytes, list[tuple[bytes, int, Form | None]]] | None = None
-        self._looks = looks
+        self._looks = looks >= LOOKS
+        self._assigned = looks >= ASSIGNED
         self._names = fields
         self._patterns = patterns
 
@@ -99,6 +103,8 @@ class Finder:
         if self._looks:
             known = spans[-1].start if spans and spans[-1].secret in self._secrets else len(text)
             at += (place for place in _going(text) if place < known)
+            if self._assigned and (place := assignment_open(text)) is not None and place < known:
+                at.append(place)
         if self._looks or self._names:
             at += self._open_field(text)
         return min(at)
@@ -145,6 +151,8 @@ class Finder:
                 found += (Span(*span, text[slice(*span)]) for span in PEM.find(text))
         if self._looks and b"://" in text:
             found += _in_urls(text)
+        if self._assigned:
+            found += (Span(*span, text[slice(*span)]) for span in assigned(text, runs.keyed))
         if self._looks or self._names:
             self._in_fields(text, found)
         for pattern in self._patterns:
@@ -153,16 +161,22 @@ class Finder:
         return found
 
     def _in_fields(self, text: bytes, found: list[Span]) -> None:
-        match = FIELD.search(text) if b'"' in text else None
+        field = LISTED if self._assigned else FIELD
+        match = field.search(text) if b'"' in text else None
+        beside: bool | None = False
         while match is not None:
             at = match
-            match = FIELD.search(text, at.end())
-            says = self._is_secret(at[1])
-            if says is False:
+            match = field.search(text, at.end())
+            says, beside = beside if at[1] == b"value" else self._is_secret(at[1]), False
+            if says is False and at[1] not in NAMING:
                 continue
             start = at.end()
             end = string_end(text, start, len(at[2]))
-            match = FIELD.search(text, end)
+            if self._assigned and at[1] in NAMING and match is not None and match[1] == b"value":
+                beside = self._names_secret(text[start:end])
+            if says is False:
+                continue
+            match = field.search(text, end)
             if scheme := _SCHEME.match(text, start, end):
                 start = scheme.end()
             value = text[start:end]
@@ -175,14 +189,23 @@ class Finder:
             return True
         return is_secret_field(name) if self._looks else False
 
+    def _names_secret(self, name: bytes) -> bool | None:
+        return True if is_secret_header(name) else self._is_secret(name)
+
     def _open_field(self, text: bytes) -> Iterator[int]:
         """Where the value of the last field of a secret begins, if it does not end."""
         if text.endswith(b"\n"):
             return  # no JSON string holds a line end
         start = max(len(text) - MOST, 0)
         last = None
-        for match in FIELD.finditer(text, start):
-            last = match if self._is_secret(match[1]) is not False else last
+        beside: bytes | None = None
+        for match in (LISTED if self._assigned else FIELD).finditer(text, start):
+            says = self._is_secret(match[1])
+            if match[1] == b"value" and beside is not None:
+                says = self._names_secret(beside)
+            last = match if says is not False else last
+            naming = self._assigned and match[1] in NAMING
+            beside = text[match.end() : string_end(text, match.end(), len(match[2]))] if naming else None
         if last is not None and string_end(text, last.end(), len(last[2])) == len(text):
             yield last.end()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tapeproxy.tapes.bodyredaction import BodyRedactor, header_of, redact_quoted
 from tapeproxy.tapes.finding import Finder
 from tapeproxy.tapes.records import Headers
-from tapeproxy.tapes.redactionrules import DEFAULT, NONE, VERSION, RedactionRules
+from tapeproxy.tapes.redactionrules import ASSIGNED, DEFAULT, LOOKS, NONE, RedactionRules
 from tapeproxy.tapes.secretfields import is_telling
 from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_header, is_secret_pair, is_secret_query
 from tapeproxy.tapes.secretvars import is_secret_name, is_secret_value
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _URL_HEADERS: Final = frozenset({b"location", b"content-location", b"referer", b"refresh"})
 _EVENTS: Final = re.compile(rb"event-stream|amazon\.eventstream|ndjson|jsonl|json-?lines|json-seq")
+# Browsers can send no headers with a WebSocket: openai-insecure-api-key.KEY, base64url.bearer.authorization.k8s.io.T
+_PROTOCOL: Final = re.compile(rb"(?i)((?:key|token|bearer|jwt|authorization\.k8s\.io)\.)([^,\s]{8,})")
+_USER: Final = ("-u", "--user", "--proxy-user", "-U")
+_CURLS: Final = ("curl", "http", "https", "wget", "xh")
 _LINES: Final = re.compile(rb"event-stream|json")
 
 
@@ -36,7 +40,7 @@ class Redactor:
         self._off = rules.version == NONE
         self._finder = Finder(
             () if self._off else secrets,
-            looks=rules.version >= VERSION,
+            looks=rules.version,
             fields=frozenset() if self._off else rules.names,
             patterns=() if self._off else rules.compiled,
         )
@@ -113,11 +117,18 @@ class Redactor:
         """Redact a command line: secrets, URLs, header lines, and values of options whose name is a secret's."""
         out: list[str] = []
         hidden = False
+        words = tuple(words)
+        user = False
         for word in words:
             data = word.encode(errors="surrogateescape")
-            out.append(self._word(word) if not hidden else self._value(data).decode(errors="surrogateescape"))
+            if user and b"://" not in data:
+                name, mark, password = data.partition(b":")
+                out.append((name + mark + self._value(password)).decode(errors="surrogateescape"))
+            else:
+                out.append(self._word(word) if not hidden else self._value(data).decode(errors="surrogateescape"))
+            user = word in _USER and any(one.rpartition("/")[2] in _CURLS for one in words)
             hidden = word.startswith("-") and "=" not in word and is_secret_name(word.strip("-").replace("-", "_"))
-        return tuple(words) if self._off else tuple(out)
+        return words if self._off else tuple(out)
 
     def stream(self, headers: Headers = ()) -> "BodyStream":
         """A redactor for one body that comes in pieces, of what its headers say it is."""
@@ -166,6 +177,8 @@ class Redactor:
     def _header(self, name: bytes, value: bytes) -> bytes:
         if name in _URL_HEADERS:
             return self.url(value)
+        if name == b"sec-websocket-protocol" and self._rules.version >= ASSIGNED:
+            return _PROTOCOL.sub(lambda match: match[1] + self._value(match[2]), value)
         if not is_secret_header(name) and name not in self._headers:
             return value
         if name == b"cookie":
@@ -186,7 +199,7 @@ class Redactor:
         name, mark, value = pair.partition(b"=")
         if not mark:
             return pair
-        if self._rules.version < VERSION:
+        if self._rules.version < LOOKS:
             says = is_secret_query(name)
             found = says or (says is None and is_secret_value(value.decode("latin-1")))
         else:
@@ -199,7 +212,7 @@ class Redactor:
     def _is_secret_field(self, name: bytes, value: bytes) -> bool:
         if name.lower() in self._rules.names:
             return bool(value)
-        says = is_secret_field(name) if self._rules.version >= VERSION else False
+        says = is_secret_field(name) if self._rules.version >= LOOKS else False
         return says is not False and is_telling(says, value)
 
     def _value(self, value: bytes) -> bytes:

@@ -13,8 +13,11 @@ from tapeproxy.tapes.records import Json
 if TYPE_CHECKING:
     from tapeproxy.tapes.jsonpaths import JsonPath
 
-VERSION: Final = 2
-"""1 knew names of headers and query parameters, and known values; 2 also fields, looks and encodings."""
+VERSION: Final = 3
+"""1 knew names of headers and query parameters, and known values; 2 also fields, looks and encodings; 3 also what is
+assigned in running text, values beside a name and in lists, and credentials that travel as a WebSocket's protocol."""
+LOOKS, ASSIGNED = 2, 3
+"""The versions that knew these first."""
 NONE: Final = 0
 MOST: Final = 200
 """Rules of a user's own."""

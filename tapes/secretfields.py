@@ -8,6 +8,10 @@ from tapeproxy.tapes.secretvars import is_path, is_secret_value
 
 # A name in quotes with a colon behind it, itself inside of a JSON string perhaps, and the quote that its value begins.
 FIELD: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:\s*(\\*)"')
+# Or the first string of a list: many programs keep a header's values in one.
+LISTED: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:\s*(?:\[\s*)?(\\*)"')
+NAMING: Final = frozenset({b"name", b"key", b"header"})
+"""Fields that say what the `value` beside them is."""
 _SHORTEST_FIELD: Final = 6
 """A shorter value of a field that names a secret is `test`, `none` or `***`."""
 _USUAL: Final = frozenset(

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Final, Literal, NamedTuple
 
 from tapeproxy.tapes.finding import Finder
+from tapeproxy.tapes.redactionrules import LOOKS
 from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field
 from tapeproxy.tapes.secretpatterns import WORDS
 from tapeproxy.tapes.secretvars import is_secret_name, is_secret_value
@@ -77,7 +78,7 @@ class Sought:
     @cached_property
     def finder(self) -> Finder:
         """Finds the values in whatever way they are written."""
-        return Finder((value.decode(errors="surrogateescape") for _, value in self.values), looks=False)
+        return Finder((value.decode(errors="surrogateescape") for _, value in self.values), looks=0)
 
     def called(self, value: bytes) -> str:
         """What a value is called."""
@@ -185,4 +186,4 @@ def _bits(value: str) -> float:
 
 
 _NOTHING: Final = Sought()
-_LOOKS: Final = Finder()
+_LOOKS: Final = Finder(looks=LOOKS)

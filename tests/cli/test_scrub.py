@@ -51,7 +51,7 @@ def test_a_clean_tape_is_written_and_says_where_it_comes_from() -> None:
     assert ending.canonical
     assert Path("new/clean.jsonl.gz").stat().st_mode & 0o777 == 0o600
     assert clean.head.seed == HEAD.seed
-    assert clean.head.rules["redaction"] == 2
+    assert clean.head.rules["redaction"] == 3
     first = next(iter(read_entries(old)))
     assert clean.head.scrubbed is not None
     assert clean.head.scrubbed["head"] == first.hash.hex()

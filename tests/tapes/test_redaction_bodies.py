@@ -237,7 +237,7 @@ def test_rules_go_through_the_head_and_back() -> None:
     rules = RedactionRules(headers=("x-a",), fields=("pin", "$.a"), patterns=("x{3}",))
     assert RedactionRules.from_json(rules.to_json()) == rules
     assert RedactionRules.from_json({}) == RedactionRules(1)
-    assert RedactionRules().to_json() == {"redaction": 2}
+    assert RedactionRules().to_json() == {"redaction": 3}
 
 
 def test_nothing_is_redacted_when_that_is_asked_for() -> None:
