@@ -3,10 +3,12 @@
 Subcommands are imported when they are run, not before: `--help` and `replay` must not wait for mitmproxy.
 """
 
+import contextlib
 import importlib
 import io
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
@@ -59,6 +61,14 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"tapeproxy.cli.{lazy.module}")
         command: click.Command = getattr(module, lazy.attribute)
         return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _pipe_watched():  # --help is printed here
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _pipe_watched():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -131,10 +141,23 @@ def main(args: list[str] | None = None) -> Any:
         click.echo(f"tapeproxy: {_in_our_words(error)}", err=True)
         code = UsageError.exit_code
     except BrokenPipeError:
-        # The reader of our output has left, as `head` does; Python would complain again while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+        code = _quit_quietly()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextlib.contextmanager
+def _pipe_watched() -> Iterator[None]:
+    """Exit with 141 when the reader of our output has left, as `head` does; click would exit with 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise SystemExit(_quit_quietly()) from None
+
+
+def _quit_quietly() -> int:
+    """Leave nothing for Python to complain about while it exits; returns the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
 
 
 def _in_our_words(error: click.ClickException) -> UsageError:

@@ -36,6 +36,7 @@ Made by `python -m tapeproxy.cli.reference` from the commands themselves; a test
 or `record` could not write it, or not whole |
 | 6 | `record --strict-tape`: the run was stopped, because the tape could not be written whole |
 | 124 | the run was stopped by `--timeout` |
+| 141 | the reader of our output left, as `head` does |
 | 126, 127 | the agent's command cannot be executed, or does not exist |
 | 130 | stopped by Ctrl-C where there was no agent, or before all replays of `verify --times` or `doctor` were over |
 

@@ -1,5 +1,8 @@
 """How the command line takes slips: each is one clear error of ours, and exit code 2."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,3 +103,16 @@ def test_alone_it_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
         main([])
     assert exit.value.code == 2
     assert capsys.readouterr().err.startswith("Usage: tapeproxy [OPTIONS] COMMAND")
+
+
+@pytest.mark.parametrize("words", ["--help", "show --help", "show {tape}", "show {tape} --json"])
+def test_a_reader_that_has_left_is_no_error_of_ours(words: str) -> None:
+    tape = Path(__file__).parents[1] / "golden" / "v1.tape.jsonl.gz"
+    gone, ours = os.pipe()
+    os.close(gone)
+    command = [sys.executable, "-m", "tapeproxy.cli.main", *words.format(tape=tape).split()]
+    try:
+        done = subprocess.run(command, stdout=ours, stderr=subprocess.PIPE, timeout=60, check=False)
+    finally:
+        os.close(ours)
+    assert (done.returncode, done.stderr) == (141, b"")
