@@ -14,6 +14,8 @@ from pathlib import Path
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP, _IFF_RUNNING = 0x1, 0x40
 _UNKNOWN = 255
+_TCP_LISTEN, _UDP_UNCONNECTED = 10, 7
+"""States, of tcp_states.h; UDP borrows them."""
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
 
@@ -37,13 +39,27 @@ def enter() -> str:
 
 def listening_ports() -> frozenset[int]:
     """The ports at which somebody in this process's namespace waits, over TCP or UDP; none where it can't be seen."""
+    import socket
+
+    from tapeproxy.proxy.sockdiag import dump
+
+    try:
+        waiting = [*dump(socket.IPPROTO_TCP, _TCP_LISTEN), *dump(socket.IPPROTO_UDP, _UDP_UNCONNECTED)]
+    except (OSError, AttributeError):  # a sandbox without netlink, or not Linux
+        return ports_in_tables()
+    return frozenset(found.port for found in waiting)
+
+
+def ports_in_tables() -> frozenset[int]:
+    """What `listening_ports` says, from the tables in /proc/net; none where they can't be read."""
     ports: set[int] = set()
-    for table, waiting in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        waiting = _TCP_LISTEN if table.startswith("tcp") else _UDP_UNCONNECTED
         try:
             rows = Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]
         except OSError:
             continue
-        ports.update(int(row.split()[1].rpartition(":")[2], 16) for row in rows if row.split()[3] == waiting)
+        ports.update(int(row.split()[1].rpartition(":")[2], 16) for row in rows if int(row.split()[3], 16) == waiting)
     return frozenset(ports)
 
 

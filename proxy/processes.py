@@ -1,4 +1,4 @@
-"""Which processes belong to a run and which ports they listen on. Knows /proc and netlink; starts and ends nothing.
+"""Which processes belong to a run and which ports they listen on. Knows /proc; starts and ends nothing.
 
 A process is of the run when its environment carries the run's marker: the marker is inherited, stays in
 `/proc/PID/environ` for life and survives re-parenting (daemons, `nohup`, a dead launcher). A descendant of a given
@@ -12,10 +12,11 @@ A port belongs to the run when such a process holds the listening socket: the ke
 import contextlib
 import os
 import socket
-import struct
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from tapeproxy.proxy.sockdiag import dump
 
 RUN_VARIABLE = "TAPEPROXY_RUN"
 
@@ -122,19 +123,8 @@ def _read(path: str) -> bytes:
 
 # --- listening sockets ---
 
-_NETLINK_SOCK_DIAG = 4
-_SOCK_DIAG_BY_FAMILY = 20
-_REQUEST_DUMP = 0x301
-_NLMSG_ERROR = 2
-_NLMSG_DONE = 3
 _TCP_ESTABLISHED = 1
 _TCP_LISTEN = 10
-
-# nlmsghdr, then the start of inet_diag_req_v2: family, protocol, extensions, padding, states, source port.
-_QUESTION = struct.Struct("=IHHIIBBBBI2s46x")
-_HEADER = struct.Struct("=IHHII")
-# inet_diag_msg: family .. source port and destination port, source address, then on to the inode.
-_ANSWER = struct.Struct("=8x16s44xI")
 
 _LOOPBACK_V6 = bytes(15) + b"\x01"
 _MAPPED_V4 = bytes(10) + b"\xff\xff"
@@ -175,39 +165,8 @@ def listeners(table: bytes, port: int, state: int = _TCP_LISTEN) -> set[int]:
 
 
 def listening_by_netlink(port: int, state: int = _TCP_LISTEN) -> set[int]:
-    """What `listening` says, asked of the kernel directly: sock_diag(7). Raises OSError where that can't be had."""
-    found: set[int] = set()
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
-        netlink.settimeout(1)
-        for family in (socket.AF_INET, socket.AF_INET6):
-            states = 1 << state
-            head = (_QUESTION.size, _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
-            netlink.send(_QUESTION.pack(*head, family, socket.IPPROTO_TCP, 0, 0, states, port.to_bytes(2, "big")))
-            done = False
-            while not done:
-                answers, done = parse_netlink(netlink.recv(1 << 16))
-                width = 4 if family == socket.AF_INET else 16
-                found.update(inode for address, inode in answers if _is_local(address[:width]))
-    return found
-
-
-def parse_netlink(data: bytes) -> tuple[list[tuple[bytes, int]], bool]:
-    """One datagram of a sock_diag dump: each socket's 16 bytes of address and its inode, and whether that was all.
-
-    Raises OSError when the kernel reports an error or the datagram is cut short.
-    """
-    answers: list[tuple[bytes, int]] = []
-    at = 0
-    while at + _HEADER.size <= len(data):
-        length, kind = _HEADER.unpack_from(data, at)[:2]
-        body = data[at + _HEADER.size : at + length]
-        if kind == _NLMSG_DONE:
-            return answers, True
-        if kind == _NLMSG_ERROR or length < _HEADER.size + _ANSWER.size or len(body) < _ANSWER.size:
-            raise OSError("sock_diag gave an error")
-        answers.append(_ANSWER.unpack_from(body))
-        at += (length + 3) & ~3
-    return answers, False
+    """What `listening` says, asked of the kernel directly. Raises OSError where that can't be had."""
+    return {found.inode for found in dump(socket.IPPROTO_TCP, state, port) if _is_local(found.address)}
 
 
 def _address(printed: bytes) -> bytes:

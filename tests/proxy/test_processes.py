@@ -3,7 +3,6 @@
 import contextlib
 import os
 import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,6 @@ from tapeproxy.proxy.processes import (
     listeners,
     listening,
     listening_by_netlink,
-    parse_netlink,
 )
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -184,38 +182,6 @@ def test_netlink_and_the_table_agree_on_a_real_socket(host: str, family: socket.
         except OSError:
             pytest.skip("this kernel or sandbox has no sock_diag")
         assert direct == listening(port)
-
-
-def message(kind: int, body: bytes) -> bytes:
-    return struct.pack("=IHHII", 16 + len(body), kind, 2, 1, 0) + body
-
-
-ADDRESS = bytes(range(16))
-SOCKET = message(20, struct.pack("=4x2s2s16s16s12x16xI", b"\x1f\x90", b"", ADDRESS, b"", 4711))
-DONE = message(3, bytes(4))
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (DONE, ([], True)),
-        (SOCKET, ([(ADDRESS, 4711)], False)),
-        (SOCKET + SOCKET + DONE, ([(ADDRESS, 4711)] * 2, True)),
-        (b"", ([], False)),
-    ],
-)
-def test_netlink_datagrams(data: bytes, expected: tuple[list[tuple[bytes, int]], bool]) -> None:
-    assert parse_netlink(data) == expected
-
-
-def test_a_netlink_datagram_cut_short_or_an_error_is_an_oserror() -> None:
-    for cut in range(16, len(SOCKET)):
-        with pytest.raises(OSError, match="sock_diag"):
-            parse_netlink(SOCKET[:cut])
-    with pytest.raises(OSError, match="sock_diag"):
-        parse_netlink(message(2, struct.pack("=i", -2)))
-    with pytest.raises(OSError, match="sock_diag"):
-        parse_netlink(bytes(64))
 
 
 def test_elsewhere_it_says_that_it_cannot_tell() -> None:
