@@ -47,4 +47,6 @@ rm -rf "$venv"
 echo "bootstrap: installing $(grep -c "^[A-Za-z0-9].*==" requirements.lock) packages, about half a minute" >&2
 "$venv/bin/python" -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+# Compiled once, also where Python is told not to write bytecode: else it takes half of every start.
+"$venv/bin/python" -m compileall -q proxy addons tapes cli testing shim
 touch "$venv/.ready"

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 
 import click
 
@@ -69,6 +68,8 @@ def looks_like_a_command(word: str) -> bool:
         return False
     if path.is_file():
         return os.access(path, os.X_OK) or path.suffix == ".py"
+    import shutil  # takes 3 ms
+
     return not path.exists() and shutil.which(word) is not None
 
 

@@ -6,15 +6,15 @@ turn the writing direction instead of sending them. A table does so with all its
 
 import os
 import re
-import shutil
 import sys
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Literal
 
 import click
+
+from tapeproxy.tapes.valueclasses import dataclass
 
 # Controls (Cc), surrogates (Cs), line separators (Zl, Zp) and all invisible formatting (Cf) but the two joiners that
 # emoji and Indic scripts need, and the signs of Arabic and Syriac that can be seen.
@@ -101,6 +101,8 @@ def screen_of(stream: IO[str]) -> Screen:
     """The screen behind `stream`: a pipe or file has no width and no colour; NO_COLOR (no-color.org) is honoured."""
     if not stream.isatty():
         return Screen()
+    import shutil  # takes 3 ms
+
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return Screen(max(20, shutil.get_terminal_size().columns), not plain)
 

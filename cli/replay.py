@@ -22,6 +22,7 @@ from tapeproxy.tapes.outcomes import REPAIRED
 if TYPE_CHECKING:
     from tapeproxy.proxy.replayed import Replayed, ReplaySettings
     from tapeproxy.proxy.replaying import Replaying
+    from tapeproxy.tapes.faults import Fault
     from tapeproxy.tapes.violations import Drift, Violation
 
 _SHOWN = 3
@@ -104,14 +105,13 @@ def command(
     from tapeproxy.proxy.guard import describe
     from tapeproxy.proxy.replayed import DRIFT, VIOLATION
     from tapeproxy.proxy.replaying import replay
-    from tapeproxy.tapes.faults import parse_fault
 
     if explain and run.no_shim:
         raise UsageError("--explain needs the shim, which --no-shim leaves out", fix="leave one of them out")
     path = choose_tape(tape)
     if tape is None and not quiet:
         click.echo(f"tapeproxy: replaying the last tape, {printable(str(path))}", err=True)
-    faults = tuple(map(parse_fault, inject))
+    faults = _faults(inject) if inject else ()
     settings = run.settings(path, agent_argv(ctx), pace=pace, port=port)
     settings = dataclasses.replace(settings, faults=faults, ask=unlocking.ask)
     plan = settings.guard
@@ -129,6 +129,12 @@ def command(
     if report is not None:
         write_report(report, result.to_json())
     return result.exit_code
+
+
+def _faults(texts: tuple[str, ...]) -> "tuple[Fault, ...]":
+    from tapeproxy.tapes.faults import parse_fault
+
+    return tuple(map(parse_fault, texts))
 
 
 class Teller:

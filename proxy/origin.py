@@ -5,7 +5,6 @@ is run without being asked for only when the head's `host` is this mark: a hash,
 of the host's name, the command and the start. To anyone else it says nothing; copied to another tape it fits nothing.
 """
 
-import hmac
 from collections.abc import Sequence
 
 from blake3 import blake3
@@ -23,5 +22,7 @@ def origin_mark(key: bytes, hostname: str, argv: Sequence[str], started_at: str)
 
 def is_ours(head: Head, key: bytes, hostname: str) -> bool:
     """True when the tape was recorded with this key on this host and its command was not changed since."""
+    import hmac  # 2 ms, and of no use where the command is given
+
     mark = origin_mark(key, hostname, head.argv, head.started_at)
     return hmac.compare_digest(head.host.encode(errors="surrogateescape"), mark.encode())

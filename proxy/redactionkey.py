@@ -5,7 +5,6 @@ tokens, and a replay does not need it.
 """
 
 import os
-import secrets
 from pathlib import Path
 
 from tapeproxy.proxy.ca import home
@@ -35,9 +34,9 @@ def load_key(directory: Path | None = None) -> bytes:
 
 def _create(path: Path) -> None:
     # Under another name first, so that no process reads half a key; `link` lets exactly one of two racers win.
-    draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:  # needs an opener
-        file.write(secrets.token_bytes(_SIZE))
+        file.write(os.urandom(_SIZE))
     try:
         os.link(draft, path)
     except FileExistsError:

@@ -4,11 +4,8 @@ Knows the protocol between launcher and shim (docs/SHIM.md); the shim itself is 
 """
 
 import os
-import secrets
 import stat
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count, takewhile
 from pathlib import Path
@@ -16,10 +13,12 @@ from typing import Literal
 
 import orjson
 
+from tapeproxy.proxy.tmpdir import private_folder
 from tapeproxy.shim import INJECT
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.positions import knows_sleeps
+from tapeproxy.tapes.valueclasses import dataclass
 
 ROOT_LANE = "m"
 _HASH_SEEDS = 2**32
@@ -101,13 +100,13 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
 
 def new_seed() -> str:
     """A fresh seed: 64 hex digits."""
-    return secrets.token_hex(32)
+    return os.urandom(32).hex()
 
 
 def hash_seed_for(parent: Mapping[str, str]) -> str:
     """The PYTHONHASHSEED of a recording: the user's own if it is a number, else a fresh one."""
     given = parent.get("PYTHONHASHSEED", "")
-    return given if given.isdigit() and int(given) < _HASH_SEEDS else str(secrets.randbelow(_HASH_SEEDS))
+    return given if given.isdigit() and int(given) < _HASH_SEEDS else str(int.from_bytes(os.urandom(4)))
 
 
 def make_tmpdir(wanted: str | None = None) -> str:
@@ -117,7 +116,7 @@ def make_tmpdir(wanted: str | None = None) -> str:
     """
     if wanted is None:
         try:
-            return tempfile.mkdtemp(prefix="tapeproxy-")
+            return str(private_folder("tapeproxy-"))
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise UsageError(

@@ -1,8 +1,6 @@
 """The shims of a replay: what they are told, and what becomes of what they report."""
 
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +19,12 @@ from tapeproxy.proxy.shimming import (
 )
 from tapeproxy.proxy.sidecar import Line, Sidecars
 from tapeproxy.proxy.strangers import Strangers
-from tapeproxy.proxy.tmpdir import Tmpdir
+from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
+from tapeproxy.tapes.valueclasses import dataclass
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Shims:
         self._replayer = replayer
         self._redactor = redactor
         self._threads = threads
-        self._folder = Path(tempfile.mkdtemp(prefix="tapeproxy-replay-"))
+        self._folder = private_folder("tapeproxy-replay-")
         self._sidecars = Sidecars(self._folder)
         # A secret that is absent has a placeholder, and another key is what a replay is for.
         self._digests = {env.name: env.digest for env in tape.envs if env.name not in tape.head.secrets}
@@ -147,13 +146,13 @@ class Shims:
         """Another order alone is worth a note; where something else differs too, it may well be why."""
         if self._replayer.injected:
             return
-        from tapeproxy.tapes.differences import Difference
-
         for parent in self._replayer.order.given_up:
             what = f"the tasks of lane {parent} could not be kept in the tape's order: one waited in vain for another"
             self._notes.append(f"soft divergence: {what}")
         differs = bool(self._replayer.violations or self._replayer.drifts)
         for found in self._replayer.order.disorders():
+            from tapeproxy.tapes.differences import Difference  # 3 ms, and seldom needed
+
             what = f"the tasks of lane {found.parent} completed in another order"
             orders = Difference("order", ", ".join(found.taped), ", ".join(found.now))
             if differs:

@@ -6,23 +6,24 @@ A tape is written under its own name from the first byte, so that it survives `k
 import contextlib
 import errno
 import os
-import secrets
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.proxy.watching import watched
 from tapeproxy.tapes.decoder import Ending, Entry, TapeDecoder
-from tapeproxy.tapes.encoder import TapeEncoder
-from tapeproxy.tapes.encrypted import is_encrypted
 from tapeproxy.tapes.errors import NoTapeError, Place, TapeExistsError, TapeFormatError, TapeWriteError
 from tapeproxy.tapes.exchanges import Shelf, Tape, assemble
+from tapeproxy.tapes.magic import is_encrypted
 from tapeproxy.tapes.records import Head, Record
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.encoder import TapeEncoder
 
 _READ = 1 << 18
 _PIECES, _LEAST = 1 << 12, 1 << 6
@@ -65,7 +66,7 @@ class TapeWriter:
         self._failed = failed
         self._fsync = fsync
         self._origin = time.monotonic_ns()
-        self._encoder = TapeEncoder(head)
+        self._encoder = _encoder(head)
         self._ignored = 0
         first = self._encoder.flush()
         try:
@@ -223,6 +224,12 @@ def is_being_written(path: Path) -> bool:
     return False
 
 
+def _encoder(head: Head) -> "TapeEncoder":
+    from tapeproxy.tapes.encoder import TapeEncoder  # a replay writes none
+
+    return TapeEncoder(head)
+
+
 def _hold(fd: int) -> None:
     """Lock a tape for as long as it is open: for `is_being_written` alone, whom else should it keep out?"""
     if sys.platform != "win32":
@@ -305,7 +312,7 @@ def _create(path: Path, first: bytes) -> int:
 def _replace(path: Path, first: bytes) -> int:
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "there is something there that is not a file")
-    new = path.with_name(f".tape-{secrets.token_hex(8)}")
+    new = path.with_name(f".tape-{os.urandom(8).hex()}")
     fd = _create(new, first)
     try:
         new.replace(path)

@@ -3,15 +3,18 @@
 Importing it is cheap; it runs only where a tape turns out to be encrypted.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tapeproxy.tapes.encrypted import KEY, Header, Kind, P, R
 from tapeproxy.tapes.errors import LockedTapeError, UsageError
+from tapeproxy.tapes.valueclasses import dataclass
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.encrypted import Header, Kind
 
 PASSPHRASE = "TAPEPROXY_PASSPHRASE"
 PASSPHRASE_FILE = "TAPEPROXY_PASSPHRASE_FILE"
@@ -28,14 +31,18 @@ _HOW = f"set {PASSPHRASE} or {PASSPHRASE_FILE}, or give --passphrase-fd N"
 class Secret:
     """A passphrase (its bytes), or a key of 32 bytes; `source` names where it came from."""
 
-    kind: Kind
+    kind: "Kind"
     value: bytes = field(repr=False)
     source: str = ""
 
-    def master(self, header: Header) -> bytes:
+    def master(self, header: "Header") -> bytes:
         """The 32 bytes that a file's keys are made from. Takes a second for a passphrase. Raises LockedTapeError."""
         if header.kind == "key":
             return self.value
+        import hashlib
+
+        from tapeproxy.tapes.encrypted import KEY, P, R
+
         memory = 128 * R << header.cost
         try:
             # OpenSSL refuses what takes more than 32 MiB unless it is told; it takes a little more than `memory`.
@@ -51,17 +58,17 @@ type Ask = Callable[[Kind, str], Secret]
 """Gives the secret of a tape, knowing the kind that it needs and the tape's name. Raises LockedTapeError."""
 
 
-def ask_environment(kind: Kind, source: str) -> Secret:
+def ask_environment(kind: "Kind", source: str) -> Secret:
     """The secret that the environment names. Raises LockedTapeError when it names none, UsageError for a bad file."""
     return environment_secret(kind, os.environ) or refuse(kind, source)
 
 
-def ask_nobody(kind: Kind, source: str) -> Secret:
+def ask_nobody(kind: "Kind", source: str) -> Secret:
     """No secret: for those who look at many tapes in passing. Raises LockedTapeError."""
     return refuse(kind, source)
 
 
-def refuse(kind: Kind, source: str) -> Secret:
+def refuse(kind: "Kind", source: str) -> Secret:
     """Raise the LockedTapeError of a tape whose secret nobody gave."""
     if kind == "key":
         what, fix = "the tape is encrypted, and its key file is needed", f"set {KEY_FILE}, or give --key-file FILE"
@@ -70,7 +77,7 @@ def refuse(kind: Kind, source: str) -> Secret:
     raise LockedTapeError(what, where=source, fix=fix)
 
 
-def environment_secret(kind: Kind, environment: Mapping[str, str]) -> Secret | None:
+def environment_secret(kind: "Kind", environment: Mapping[str, str]) -> Secret | None:
     """The secret of this kind that an environment holds or names. Raises UsageError."""
     if kind == "key":
         name = environment.get(KEY_FILE)
@@ -92,6 +99,8 @@ def passphrase(data: bytes, source: str) -> Secret:
 def read_key(path: Path) -> Secret:
     """A key file: 32 bytes, or 64 hex digits. Raises UsageError."""
     data = _read(path)
+    from tapeproxy.tapes.encrypted import KEY
+
     if _HEX.fullmatch(data):
         return Secret("key", bytes.fromhex(data.decode()), str(path))
     if len(data) == KEY:

@@ -15,6 +15,7 @@ from typing import Literal
 from blake3 import blake3
 
 from tapeproxy.tapes.errors import LockedTapeError, Place, TapeFormatError
+from tapeproxy.tapes.magic import MAGIC
 
 type Kind = Literal["key", "passphrase"]
 type Close = Callable[[bytes, bytes, bytes], bytes]
@@ -22,7 +23,6 @@ type Close = Callable[[bytes, bytes, bytes], bytes]
 type Open = Callable[[bytes, bytes, bytes], bytes | None]
 """Decrypts: (nonce, sealed, associated data) -> the plain bytes, None when they are not what was encrypted."""
 
-MAGIC = b"\x89tapeenc"
 SIZE = 64
 """Bytes of a header."""
 CHUNK = 1 << 16
@@ -77,11 +77,6 @@ class Keys:
         if number >= _MOST_CHUNKS:
             raise ValueError(f"there are more than {_MOST_CHUNKS} chunks")
         return self.prefix + number.to_bytes(4) + bytes((last,))
-
-
-def is_encrypted(start: bytes) -> bool:
-    """Whether a file that begins so is an encrypted tape; `start` has at least 8 bytes, if the file has."""
-    return start.startswith(MAGIC)
 
 
 def parse_header(data: bytes, source: str = "tape") -> tuple[Header, bytes]:

@@ -116,3 +116,35 @@ def test_a_reader_that_has_left_is_no_error_of_ours(words: str) -> None:
     finally:
         os.close(ours)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+LEAVES = """
+import atexit, sys, threading, weakref
+from tapeproxy.cli import main
+class Thing: pass
+thing = Thing()
+weakref.finalize(thing, print, "finalized")
+atexit.register(print, "at exit")
+sys.argv = ["tapeproxy", "--version"]
+{before}
+main.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "code"),
+    [
+        ("", 0),
+        ("sys.argv[1] = 'recrod'", 2),
+        ("sys.setprofile(lambda *_: None)", 0),
+        ("go = threading.Event(); threading.Thread(target=lambda: (go.wait(), print('waited for'))).start(); "
+         "threading._register_atexit(go.set)", 0),
+    ],
+)  # fmt: skip
+def test_the_process_leaves_nothing_undone(before: str, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVES.format(before=before)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == code, done.stderr
+    assert {"finalized", "at exit"} <= {*done.stdout.splitlines()}
+    assert ("waited for" in done.stdout) == ("waited" in before)

@@ -19,10 +19,10 @@ from tapeproxy.tapes.encrypted import (
     Header,
     Keys,
     check_keys,
-    is_encrypted,
     parse_header,
 )
 from tapeproxy.tapes.errors import LockedTapeError, TapeFormatError
+from tapeproxy.tapes.magic import is_encrypted
 
 MASTER = bytes(range(32))
 SEALED = CHUNK + TAG
