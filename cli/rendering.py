@@ -9,12 +9,11 @@ import re
 import sys
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Literal
 
 import click
-
-from tapeproxy.tapes.valueclasses import dataclass
 
 # Controls (Cc), surrogates (Cs), line separators (Zl, Zp) and all invisible formatting (Cf) but the two joiners that
 # emoji and Indic scripts need, and the signs of Arabic and Syriac that can be seen.

@@ -3,6 +3,7 @@
 import functools
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +11,6 @@ import click
 
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.tapes.errors import UsageError
-from tapeproxy.tapes.valueclasses import dataclass
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.guard import GuardChoice

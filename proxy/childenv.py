@@ -6,13 +6,12 @@ Sources: curl(1), git-config(1) and the documents of requests, httpx, aiohttp, p
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from tapeproxy.proxy.processes import RUN_VARIABLE
 from tapeproxy.proxy.unlocking import SECRETS
-from tapeproxy.tapes.valueclasses import dataclass
 
 type Shell = Literal["sh", "fish"]
 

@@ -12,12 +12,11 @@ see (curl, Node, Go, `python -I`), the namespace counts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, Self
 
 from tapeproxy.tapes.errors import UsageError
-from tapeproxy.tapes.valueclasses import dataclass
 
 LEVEL_VARIABLE, ALLOW_VARIABLE, OUTSIDE_VARIABLE = "TAPEPROXY_GUARD", "TAPEPROXY_ALLOW", "TAPEPROXY_OUTSIDE"
 _RESOLVER_VARIABLE = "RES_OPTIONS"

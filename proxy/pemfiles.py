@@ -8,10 +8,10 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tapeproxy.tapes.errors import TapeproxyError
-from tapeproxy.tapes.valueclasses import dataclass
 
 _BLOCK = re.compile(rb"-----BEGIN ([A-Z ]+)-----\s(.*?)-----END \1-----\r?\n?", re.DOTALL)
 

@@ -1,7 +1,7 @@
 """What a replay is asked for, and how it ended. Values; knows neither wire nor agent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,6 @@ from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.reading import PLAIN, Reading
 from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.trace import join_parts, part_of
-from tapeproxy.tapes.valueclasses import dataclass
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:

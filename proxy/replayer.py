@@ -1,7 +1,7 @@
 """The decisions of a replay: which answer each request gets, and what counts against the run. No socket, no clock."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +21,6 @@ from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.requestlines import summary_line
 from tapeproxy.tapes.rules import Rule
-from tapeproxy.tapes.valueclasses import dataclass
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:

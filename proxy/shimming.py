@@ -6,6 +6,7 @@ Knows the protocol between launcher and shim (docs/SHIM.md); the shim itself is 
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count, takewhile
 from pathlib import Path
@@ -18,7 +19,6 @@ from tapeproxy.shim import INJECT
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.positions import knows_sleeps
-from tapeproxy.tapes.valueclasses import dataclass
 
 ROOT_LANE = "m"
 _HASH_SEEDS = 2**32

@@ -1,6 +1,7 @@
 """The shims of a replay: what they are told, and what becomes of what they report."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,6 @@ from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
-from tapeproxy.tapes.valueclasses import dataclass
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import orjson
 from tapeproxy.tapes.errors import TapeWriteError
 from tapeproxy.tapes.records import Clock, Done, Edge, Env, Json, Lane, LaneEnd, Note, Record
 from tapeproxy.tapes.redaction import Redactor
-from tapeproxy.tapes.valueclasses import dataclass
 
 _READ = 1 << 18
 _SEED_DIGITS = 16

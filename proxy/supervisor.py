@@ -14,6 +14,7 @@ import threading
 import time
 from asyncio.subprocess import Process
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from subprocess import SubprocessError
 from types import FrameType
 from typing import Literal
@@ -21,7 +22,6 @@ from typing import Literal
 from tapeproxy.proxy.commands import command_line, start_error
 from tapeproxy.proxy.processes import RUN_VARIABLE, RunProcesses
 from tapeproxy.tapes.errors import UsageError
-from tapeproxy.tapes.valueclasses import dataclass
 
 type StopCause = Literal["timeout", "violations", "user", "tape"]
 

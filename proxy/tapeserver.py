@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tapeproxy.proxy.connection import Connection
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.tapes.errors import PortInUseError
 from tapeproxy.tapes.records import Headers
-from tapeproxy.tapes.valueclasses import dataclass
 
 IDLE_SECONDS = 600.0
 BACKLOG = 512

@@ -6,12 +6,11 @@ Importing it is cheap; it runs only where a tape turns out to be encrypted.
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tapeproxy.tapes.errors import LockedTapeError, UsageError
-from tapeproxy.tapes.valueclasses import dataclass
 
 if TYPE_CHECKING:
     from tapeproxy.tapes.encrypted import Header, Kind

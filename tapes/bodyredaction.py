@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 import orjson
 
 from tapeproxy.tapes.records import Headers
-from tapeproxy.tapes.valueclasses import dataclass
 
 if TYPE_CHECKING:
     from tapeproxy.tapes.jsonpaths import JsonPath

@@ -9,6 +9,7 @@ line, and `finish` says so.
 import dataclasses
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -20,7 +21,6 @@ from tapeproxy.tapes.errors import Place, TapeFormatError
 from tapeproxy.tapes.gzipping import MAX_RATIO, Inflater, stored_member
 from tapeproxy.tapes.parsing import RecordError, parse_record
 from tapeproxy.tapes.records import FORMAT_VERSION, Chunks, Head, Json, Like, Record, Request, Seal
-from tapeproxy.tapes.valueclasses import dataclass
 
 FEATURES = FORMS
 """What a head's `must` may name for this version to read the tape."""

@@ -4,7 +4,7 @@ One root, one leaf per question that a caller asks. An error carries fields; its
 says what happened, where, and what to do next. Anything that is not a `TapeproxyError` is a bug.
 """
 
-from tapeproxy.tapes.valueclasses import dataclass
+from dataclasses import dataclass
 
 
 class TapeproxyError(Exception):

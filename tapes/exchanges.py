@@ -5,7 +5,7 @@ Where the exchanges of a tape are kept while it is put together is the caller's 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from tapeproxy.tapes.decoder import Entry
@@ -29,7 +29,6 @@ from tapeproxy.tapes.records import (
     Seal,
     Value,
 )
-from tapeproxy.tapes.valueclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """The fields of records as JSON: bodies, headers, and text that may not be UTF-8. See docs/FORMAT.md."""
 
 import base64
+from dataclasses import dataclass
 from typing import Any
-
-from tapeproxy.tapes.valueclasses import dataclass
 
 type Json = dict[str, Any]
 type Headers = tuple[tuple[bytes, bytes], ...]

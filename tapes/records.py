@@ -6,7 +6,7 @@ on the wire; JSON holds them as ISO-8859-1 text, one character a byte, so nothin
 system may hold what is not UTF-8, as lone surrogates (PEP 383); JSON holds that as base64 of its bytes.
 """
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from tapeproxy.tapes.recordfields import Body as Body
@@ -23,7 +23,6 @@ from tapeproxy.tapes.shimrecords import Env as Env
 from tapeproxy.tapes.shimrecords import Lane as Lane
 from tapeproxy.tapes.shimrecords import LaneEnd as LaneEnd
 from tapeproxy.tapes.shimrecords import Value as Value
-from tapeproxy.tapes.valueclasses import dataclass
 
 type How = Literal["complete", "client-gone", "upstream-cut", "reset", "connect-error"]
 type Framing = Literal["length", "chunked", "close", "none"]

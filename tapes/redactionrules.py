@@ -4,12 +4,11 @@ They stand in the head's `rules`, so that a replay redacts requests as the recor
 """
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from tapeproxy.tapes.records import Json
-from tapeproxy.tapes.valueclasses import dataclass
 
 if TYPE_CHECKING:
     from tapeproxy.tapes.jsonpaths import JsonPath

@@ -6,12 +6,11 @@ neighbours: the form is what depends on the secret alone.
 
 import base64
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, quote_plus
 
 import orjson
-
-from tapeproxy.tapes.valueclasses import dataclass
 
 SHORTEST_BASE64: Final = 12
 """Characters of base64 that are taken for a secret's own."""

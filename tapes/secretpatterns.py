@@ -8,11 +8,9 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
-
-from tapeproxy.tapes.valueclasses import dataclass
 
 RUN: Final = 16
 """The shortest run of word characters that is looked at."""

@@ -1,10 +1,9 @@
 """The kinds of record that the shim writes: lanes, clock, environment, order, and what the agent read past the wire."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tapeproxy.tapes.recordfields import Json, dump_body, dump_text
-from tapeproxy.tapes.valueclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

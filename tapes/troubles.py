@@ -3,10 +3,8 @@
 Knows words, not files: a line is what a shim wrote (docs/SHIM.md), and nothing in it is believed to be well-formed.
 """
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from tapeproxy.tapes.valueclasses import dataclass
 
 WITHOUT_SHIM = "python-without-shim"
 WITHOUT_LANE = "request-without-lane"

@@ -4,7 +4,7 @@ A violation is answered with status 470, which no server uses and no SDK retries
 answer of the world; the run's exit code says it too, whatever the agent makes of the answer.
 """
 
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
@@ -13,7 +13,6 @@ from tapeproxy.tapes.answers import head
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.matching import Ask
 from tapeproxy.tapes.requestlines import shorten
-from tapeproxy.tapes.valueclasses import dataclass
 
 if TYPE_CHECKING:
     from tapeproxy.tapes.differences import Difference
