@@ -24,6 +24,6 @@ def write_order(tape: Tape, path: Path) -> None:
     """Write who acquired which lock, in the order of the tape, for this user's eyes only."""
     path.touch(mode=0o600)
     with path.open("wb") as file:
-        for edge in tape.edges:
+        for edge in (edge for edge in tape.edges if edge.asked is None):
             line = {"on": edge.on, "what": edge.what, "lane": edge.lane, "n": edge.n}
             file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))

@@ -23,6 +23,7 @@ from tapeproxy.proxy.shimming import (
 )
 from tapeproxy.proxy.sidecar import make_folder
 from tapeproxy.proxy.tapefile import started_at
+from tapeproxy.tapes.lanes import EDGE_RULES
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.positions import CLOCK_RULES
 from tapeproxy.tapes.reading import VERSION
@@ -54,7 +55,7 @@ def open_tape(
         hash_seed=hash_seed_for(settings.environment),
         tmpdir=make_tmpdir(),
         io=settings.io,
-        rules=head.rules | {"clock": CLOCK_RULES},
+        rules=head.rules | {"clock": CLOCK_RULES, "edges": EDGE_RULES},
         threads=settings.threads,
     )
     assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
@@ -79,6 +80,7 @@ def open_tape(
         proxy=proxy,
         io=IoSettings(mode="record", base=settings.cwd) if settings.io else None,
         threads="1" if settings.threads else "",
+        edges=True,
     )
     return shim_environment(settings.environment, shim)
 

@@ -55,6 +55,7 @@ class ShimSettings:
 
     `trace`: the shim tells of every read, in a replay.
     `threads`: recording, `1` where the order of locks is taped; in a replay the file with it; empty otherwise.
+    `edges`: the shim tells where lanes learn of each other.
     """
 
     mode: Literal["record", "replay"]
@@ -70,6 +71,7 @@ class ShimSettings:
     trace: bool = False
     io: IoSettings | None = None
     threads: str = ""
+    edges: bool = False
 
 
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
@@ -93,6 +95,8 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
         out["TAPEPROXY_TRACE"] = "1"
     if settings.threads:
         out["TAPEPROXY_THREADS"] = settings.threads
+    if settings.edges:
+        out["TAPEPROXY_EDGES"] = "1"
     if settings.allow:
         out["TAPEPROXY_ALLOW"] = ",".join(settings.allow)
     return out if settings.io is None else out | settings.io.variables()

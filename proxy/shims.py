@@ -22,7 +22,7 @@ from tapeproxy.proxy.sidecar import Line, Sidecars
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.exchanges import Tape
-from tapeproxy.tapes.lanes import LaneTag
+from tapeproxy.tapes.lanes import LaneTag, has_edges
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
 from tapeproxy.tapes.violations import Drift, Violation
@@ -98,6 +98,7 @@ class Shims:
             trace=self.trace is not None,
             io=self._io_settings(),
             threads=str(locks) if self._threads else "",
+            edges=has_edges(self._tape.head),
         )
         return shim_environment(parent, settings)
 

@@ -144,10 +144,13 @@ def to_record(line: Line, t: int, epoch_ns: int, redactor: Redactor) -> Record |
             case {"k": "lane", "id": str(lane)}:
                 flow = _FLOWS.get(str(line.get("kind")), str(line.get("kind")))
                 name = line.get("name")
-                return Lane(t=t, id=lane, what=flow, name=redactor.text(name) if isinstance(name, str) else None)
+                name = redactor.text(name) if isinstance(name, str) else None
+                return Lane(t=t, id=lane, what=flow, name=name, origin=_origin(line.get("from"), redactor))
             case {"k": "env", "name": str(name)}:
                 digest = line.get("digest")
                 return Env(t=t, name=name, digest=digest if isinstance(digest, str) else None)
+            case {"k": "edge", "asked": int()}:
+                return read_edge(line, t, redactor)
             case {"k": "edge", "what": str(what), "on": str(on), "lane": str(lane), "n": int(n)} if n >= 0:
                 return Edge(t=t, what=what, on=on, lane=lane, n=n)
             case {"k": "hello"}:
@@ -161,6 +164,35 @@ def to_record(line: Line, t: int, epoch_ns: int, redactor: Redactor) -> Record |
                 return None
     except (TypeError, ValueError):
         return None
+
+
+def read_edge(line: Line, t: int, redactor: Redactor) -> Edge | None:
+    """The edge that a line tells of, at which one lane came to know what another knew; None for any other line."""
+    match line:
+        case {"what": str(what), "on": str(on), "lane": str(lane), "n": int(n), "asked": int(asked)}:
+            if min(n, asked) < 0:
+                return None
+            on, lane = redactor.text(on), redactor.text(lane)
+            out = line.get("out") is True
+            return Edge(t=t, what=what, on=on, lane=lane, n=n, asked=asked, at=_point(line.get("at")), out=out)
+        case _:
+            return None
+
+
+def _point(value: Any) -> tuple[int, int] | None:
+    match value:
+        case [int(asked), int(met)] if min(asked, met) >= 0:
+            return asked, met
+        case _:
+            return None
+
+
+def _origin(value: Any, redactor: Redactor) -> tuple[str, int, int] | None:
+    match value:
+        case [str(lane), int(asked), int(met)] if min(asked, met) >= 0:
+            return redactor.text(lane), asked, met
+        case _:
+            return None
 
 
 def _words(line: Line, redactor: Redactor) -> str:

@@ -1,11 +1,16 @@
-"""The header by which an agent's shim says whose request this is. Knows its form, not what lanes are for."""
+"""The header by which an agent's shim says whose request this is, and whether a tape tells where lanes met.
+
+Knows forms, not what lanes are for.
+"""
 
 import re
 from typing import NamedTuple
 
-from tapeproxy.tapes.records import Headers
+from tapeproxy.tapes.records import Head, Headers
 
 LANE_HEADER = b"x-tapeproxy-lane"
+EDGE_RULES = 1
+"""The version of the rules for edges in a head's `rules.edges`; a tape that does not say has none."""
 
 _TAG = re.compile(rb"([!-\"$-~]{1,200})#([0-9]{1,15})@([0-9]{1,15})(?:~([0-9]{1,15})\.([0-9]{1,15}))?")
 
@@ -39,3 +44,8 @@ def split_tag(headers: Headers) -> tuple[LaneTag | None, Headers]:
     tags = [value for name, value in headers if name.lower() == LANE_HEADER]
     rest = tuple((name, value) for name, value in headers if name.lower() != LANE_HEADER)
     return parse_tag(tags[0]), rest
+
+
+def has_edges(head: Head) -> bool:
+    """Whether the tape says where its lanes met."""
+    return head.rules.get("edges") == EDGE_RULES

@@ -185,6 +185,18 @@ def _one_of(literal: Any) -> Callable[[Any], str]:
     return parse
 
 
+def _point(value: Any) -> tuple[int, int]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError("[requests, meetings]")
+    return _natural(value[0]), _natural(value[1])
+
+
+def _origin(value: Any) -> tuple[str, int, int]:
+    if not isinstance(value, list) or len(value) != 3:
+        raise ValueError("[lane, requests, meetings]")
+    return _text(value[0]), _natural(value[1]), _natural(value[2])
+
+
 # kind -> JSON field -> (attribute, parser, required)
 type _Table = Mapping[str, tuple[str, Callable[[Any], Any], bool]]
 
@@ -266,6 +278,7 @@ _TABLES: dict[Any, _Table] = {
         "id": ("id", _text, True),
         "what": ("what", _text, False),
         "name": ("name", _optional(_native), False),
+        "from": ("origin", _optional(_origin), False),
     },
     Clock: {
         "t": ("t", _natural, True),
@@ -309,6 +322,9 @@ _TABLES: dict[Any, _Table] = {
         "on": ("on", _native, True),
         "lane": ("lane", _text, True),
         "n": ("n", _natural, True),
+        "asked": ("asked", _optional(_natural), False),
+        "at": ("at", _optional(_point), False),
+        "out": ("out", _flag, False),
     },
     Exit: {
         "t": ("t", _natural, True),

@@ -8,18 +8,26 @@ from tapeproxy.tapes.recordfields import Json, dump_body, dump_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """A sequential flow of control of the agent: `id` says whose child it is, `what` (thread, task ...)."""
+    """A sequential flow of control of the agent: `id` says whose child it is, `what` (thread, task ...).
+
+    `origin`: what it knew when it was made, as (lane, requests, meetings): all that this lane had done by then.
+    """
 
     kind: ClassVar[str] = "lane"
     t: int
     id: str
     what: str = ""
     name: str | None = None
+    origin: tuple[str, int, int] | None = None
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
         out: Json = {"t": self.t, "id": self.id, "what": self.what}
-        return (out | {"name": dump_text(self.name)} if self.name is not None else out) | self.extra
+        if self.name is not None:
+            out["name"] = dump_text(self.name)
+        if self.origin is not None:
+            out["from"] = list(self.origin)
+        return out | self.extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +133,11 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """Two lanes met: `lane` was the `n`-th to acquire the lock `on`, or was refused it (`what`), counted from 0."""
+    """Two lanes met. Without `asked` at a lock: `lane` was the `n`-th to acquire `on`, or was refused it (`what`).
+
+    With `asked`: after so many requests and `n` meetings, `lane` came to know what another one knew. That is the lane
+    `on`, after `at` (its requests and meetings; None: all of them), or whoever sent (`out`) the token `on`.
+    """
 
     kind: ClassVar[str] = "edge"
     t: int
@@ -133,7 +145,15 @@ class Edge:
     on: str
     lane: str
     n: int
+    asked: int | None = None
+    at: tuple[int, int] | None = None
+    out: bool = False
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        return {"t": self.t, "what": self.what, "on": dump_text(self.on), "lane": self.lane, "n": self.n} | self.extra
+        out: Json = {"t": self.t, "what": self.what, "on": dump_text(self.on), "lane": self.lane, "n": self.n}
+        if self.asked is not None:
+            out["asked"] = self.asked
+        if self.at is not None:
+            out["at"] = list(self.at)
+        return (out | {"out": True} if self.out else out) | self.extra

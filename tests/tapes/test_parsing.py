@@ -65,7 +65,7 @@ GOOD: dict[str, Json] = {
     "chunks": {"t": 0, "of": 1, "to": "client", "parts": [[0, "a"], [None, {"b64": ""}]], "recoded": True},
     "end": {"t": 0, "of": 1, "how": "complete", "error": None, "trailers": []},
     "note": {"t": 0, "what": "x", "text": "", "data": {}},
-    "lane": {"t": 0, "id": "m/t0", "what": "thread", "name": None},
+    "lane": {"t": 0, "id": "m/t0", "what": "thread", "name": None, "from": ["m", 1, 0]},
     "clock": {"t": 0, "lane": "m", "n": 0, "ns": -1, "slept": True},
     "lane-end": {"t": 0, "lane": "m", "reads": 0},
     "done": {"t": 0, "lane": "m/a0", "parent": "m", "sleeps": 1},
@@ -83,7 +83,16 @@ GOOD: dict[str, Json] = {
         "content": None,
         "data": {},
     },
-    "edge": {"t": 0, "what": "acquired", "on": "m#agent:0", "lane": "m/t0", "n": 0},
+    "edge": {
+        "t": 0,
+        "what": "acquired",
+        "on": "m#agent:0",
+        "lane": "m/t0",
+        "n": 0,
+        "asked": 1,
+        "at": [1, 0],
+        "out": True,
+    },
     "exit": {"t": 0, "code": -1, "signal": None, "duration": 0},
     "seal": {"t": 0, "records": 1, "lanes": {}, "trace": "", "outcome": "exit", "file": ""},
 }
@@ -108,9 +117,12 @@ FIELDS = [(kind, name) for kind, record in GOOD.items() for name in record]
 # For each parser of the schema, values that it has to refuse.
 ODD: list[Any] = [
     *(None, True, False, 0, -1, 1.0, 2**63, "", "x", "\u0100", [], [1], ["x"], [[]], [["a"]], [["a", "b", "c"]]),
+    *([1, 0], ["m", 1, 0], ["m", 1, -1], [1, -1]),
     *([["a", 1]], [["a", "\u0100"]], ["ab"], [[-1, []]], {}, {"b64": 1}, {"b64": "!"}, {"b64": "", "x": 1}),
 ]
 ACCEPTED: dict[str, list[Any]] = {
+    "point": [[1, 0]],
+    "origin": [["m", 1, 0]],
     "text": ["", "x", "\u0100"],
     "native": ["", "x", "\u0100"],
     "octets": ["", "x"],
@@ -188,6 +200,10 @@ TYPES = {
     ("value", "data"): "object",
     ("edge", "on"): "native",
     ("edge", "n"): "natural",
+    ("edge", "asked"): "natural?",
+    ("edge", "at"): "point?",
+    ("edge", "out"): "flag",
+    ("lane", "from"): "origin?",
     ("exit", "code"): "integer?",
     ("exit", "signal"): "text?",
     ("exit", "duration"): "natural",

@@ -42,6 +42,7 @@ def install() -> None:
         "callsites": settings.TRACE,
         "boundary": os.environ.get("TAPEPROXY_IO"),
         "lockorder": settings.THREADS,
+        "edgepoints": settings.EDGES,
     }
     for name in (*_PARTS, *[part for part, wanted in options.items() if wanted]):
         try:

@@ -47,6 +47,11 @@ def tag() -> str:
     """The value for the next request of the current lane."""
     lane = LANE.get(None) or current()
     lane.tell()
+    if settings.EDGES:
+        from . import edges
+
+        edges.absorb(lane, own=True)
+        edges.visit(lane)
     number = lane.requests
     text = f"{lane.id}#{number}@{clock.ask(lane)}"
     lane.requests = number + 1

@@ -46,9 +46,13 @@ class Lane:
         "key",  # randomness: what the blocks are made of
         "kids",
         "kind",
+        "known",  # edges: of each lane met, what is known of it
+        "link",  # edges: the last meeting
+        "met",  # edges: number of the next meeting
         "name",
         "names",  # tempfiles: number of the next name
         "next_jump",  # clock, replay: number of the read that jumps next
+        "origin",  # edges: what it knew when it was made
         "parent",  # id of the lane that made this one; None for the root
         "pool",  # randomness: reads from the current block
         "reads",  # clock: number of the next read
@@ -70,6 +74,10 @@ class Lane:
         self.kind = kind
         self.name = name
         self.kids: dict[str, int] = {}
+        self.met = 0
+        self.link: Any = None
+        self.known: Any = None
+        self.origin: Any = None
         self.reads = 0
         self.requests = 0
         self.sleeps = 0
@@ -100,13 +108,24 @@ class Lane:
         id = f"{self.id}/{kind}{number}"
         lane = Lane(id if len(id) <= _LONGEST else _hash(id), self.id, kind, name)
         lane.seeded = self.seeded
+        lane.origin = self.place()
         return lane
+
+    def place(self) -> Any:
+        """What this lane knows: all that came before in (lane, requests, meetings, last meeting). None: nothing.
+
+        Where it has nothing of its own, that is what it knew when it was made.
+        """
+        return (self.id, self.requests, self.met, self.link) if self.requests or self.met else self.origin
 
     def tell(self) -> None:
         """Write the lane line, once. Most lanes read nothing and ask nothing: those never need one."""
         if not self.told:
             self.told = True
-            channel.emit("lane", id=self.id, parent=self.parent, kind=self.kind, name=self.name)
+            told = {"id": self.id, "parent": self.parent, "kind": self.kind, "name": self.name}
+            if self.origin is not None and settings.EDGES:
+                told["from"] = self.origin[:3]
+            channel.emit("lane", **told)
 
     def close(self) -> None:
         """Write how many reads the lane has made: it has ended, or its process is about to."""
@@ -190,7 +209,7 @@ def become_fork(lane: Lane) -> None:
     """
     inherited = [reference() for reference in _live.values()]
     _live.clear()
-    become(lane.id, lane.parent, lane.kind, lane.name)
+    become(lane.id, lane.parent, lane.kind, lane.name).origin = lane.origin
     for old in inherited:
         if old is not None and old is not lane:
             Lane.__init__(old, _short(f"{_root.id}/o:{old.id}"), _root.id, "o")

@@ -10,7 +10,7 @@ import os
 import sys
 from _thread import get_ident
 
-from . import channel, hooks, lanes, pythons
+from . import channel, hooks, lanes, pythons, settings
 from .inheritance import child_environment, inherited
 from .lanes import LANE, Lane, current
 from .likeness import resemble, stand_for
@@ -30,8 +30,11 @@ _BETWEEN = ("_tapeproxy", "multiprocessing", "concurrent", "loky", "joblib", "os
 _AFTER_DESCRIPTORS = 14  # fork_exec's arguments after the pipes; preexec_fn is the one that can be called
 _SERVICES = {"multiprocessing.forkserver": "server", "multiprocessing.resource_tracker": "tracker"}
 
+RESULT = "_tapeproxy_result"  # attribute of a pool's result: the lane in which it is made
+
 _EXEC = "exec"  # kind of the lane in which uvloop forks only to execute another program
 
+_begun: dict[int, str] = {}  # by thread: the lane of the last process
 _forks: dict[int, Lane] = {}  # by thread: the lane of the child that a fork is about to make
 _execs: set[int] = set()  # threads within a call that forks only to execute another program
 
@@ -88,7 +91,22 @@ def _pooled() -> bool:
 
 def new_lane(kind: str, name: str = "") -> Lane:
     """A lane for a child of the current one; soft for a pool's worker."""
-    return lanes.soft("e", name) if _pooled() else current().child(kind, name)
+    return lanes.soft("e", name) if _pooled() else begin_lane(current(), kind, name)
+
+
+def begin_lane(parent: Lane, kind: str, name: str = "") -> Lane:
+    """The next child of a lane, that a process of its own will have: what that is to know is told here."""
+    lane = parent.child(kind, name)
+    _begun[get_ident()] = lane.id
+    if settings.EDGES and kind != "f" and lane.origin is not None:
+        on, asked, met = lane.origin[:3]
+        channel.emit("edge", what="start", on=lane.id, lane=on, n=met, asked=asked, out=True)
+    return lane
+
+
+def last_begun() -> str | None:
+    """The id of the last lane that this thread made for a process, once."""
+    return _begun.pop(get_ident(), None)
 
 
 def _lane_of(arguments: Iterable[Any]) -> Lane:
@@ -190,7 +208,7 @@ def _execute(original: Callable[..., Any], path: Any, argv: Any, env: Any) -> An
     parent = current()
     kids = dict(parent.kids)
     try:
-        changed: Any = child_environment(env, parent.child("p"))
+        changed: Any = child_environment(env, begin_lane(parent, "p"))
         lanes.close_all()
         pythons.report(argv, (path,), os.getpid())
     except Exception as error:

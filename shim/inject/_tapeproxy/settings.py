@@ -17,6 +17,9 @@ READS = os.environ.get("TAPEPROXY_READS", "")
 THREADS = os.environ.get("TAPEPROXY_THREADS", "")
 """Recording: `1` if the order of locks is to be taped. Replay: the file with it. Empty: locks are left alone."""
 
+EDGES = os.environ.get("TAPEPROXY_EDGES") == "1"
+"""Whether to tell where lanes learn of each other."""
+
 
 def _seed(text: str) -> bytes:
     """The run's 32-byte seed. A missing or broken one is an error: seeding from zeros would be predictable."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from . import hooks, randomness
+from . import hooks, randomness, settings
 from .lanes import LANE, Lane, current, soft
 from .likeness import resemble
 
@@ -55,16 +55,26 @@ def _with_lane(create: Callable[..., Any]) -> Callable[..., Any]:
             # The task copies the current context, and an eager one runs at once.
             token = LANE.set(lane)
             try:
-                return create(self, coro, **kwargs)
+                return _known(create(self, coro, **kwargs), lane)
             finally:
                 LANE.reset(token)
         try:
             context.run(LANE.set, lane)
         except RuntimeError:  # the context we are in: the task shares our lane
-            pass
-        return create(self, coro, **kwargs)
+            return create(self, coro, **kwargs)
+        return _known(create(self, coro, **kwargs), lane)
 
     return resemble(create_task, create)
+
+
+def _known(task: Any, lane: Lane) -> Any:
+    """Have whoever awaits the task find its lane."""
+    if settings.EDGES:
+        try:
+            task._tapeproxy_lane = lane
+        except AttributeError:  # of a factory of the agent's
+            pass
+    return task
 
 
 def _go_on(parent: Lane, lane: Lane) -> None:

@@ -12,7 +12,7 @@ from _thread import get_ident
 from . import hooks, lanes
 from .lanes import LANE, Lane, current
 from .likeness import resemble
-from .processes import new_lane, say_hello, spawning
+from .processes import RESULT, new_lane, say_hello, spawning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,21 +25,23 @@ _LANE = "_tapeproxy_lane"
 class Item:
     """A function to call in a lane; pickles with the lane's id."""
 
-    def __init__(self, id: str, kind: str, name: str, function: Callable[..., Any]) -> None:
-        self.id = id
-        self.kind = kind
+    def __init__(self, lane: Lane, name: str, function: Callable[..., Any]) -> None:
+        self.id = lane.id
+        self.kind = lane.kind
         self.name = name
+        self.origin = lane.origin and (*lane.origin[:3], None)
         self.function = function
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         lane = Lane(self.id, None, self.kind, self.name)
+        lane.origin = self.origin
         return lanes.run_in(lane, self.function, *args, **kwargs)
 
 
 def item(function: Callable[..., Any]) -> Item:
     """The function, to be called in a lane made now."""
     lane = (LANE.get(None) or current()).child("w", getattr(function, "__qualname__", ""))
-    return Item(lane.id, lane.kind, lane.name, function)
+    return Item(lane, lane.name, function)
 
 
 def install() -> None:
@@ -78,10 +80,16 @@ def _patch_pool(module: Any) -> None:
     apply, generate = cls.apply_async, cls._guarded_task_generation
 
     def apply_async(self: Any, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return apply(self, item(func), *args, **kwargs)
+        made = item(func)
+        result = apply(self, made, *args, **kwargs)
+        result.__dict__[RESULT] = made.id
+        return result
 
     def guarded_task_generation(self: Any, result_job: Any, func: Callable[..., Any], iterable: Any) -> Any:
         batch = (LANE.get(None) or current()).child("w", getattr(func, "__qualname__", ""))
+        result = self._cache.get(result_job)
+        if result is not None:
+            result.__dict__[RESULT] = batch.id
         return _in_lanes(batch, func, generate(self, result_job, func, iterable))
 
     cls.apply_async = resemble(apply_async, apply)
@@ -93,7 +101,7 @@ def _in_lanes(batch: Lane, func: Callable[..., Any], tasks: Iterator[Any]) -> It
     for job, number, function, args, kwargs in tasks:
         if function is func:
             lane = batch.child("w")
-            function = Item(lane.id, "w", batch.name, func)
+            function = Item(lane, batch.name, func)
         yield job, number, function, args, kwargs
 
 

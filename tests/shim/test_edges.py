@@ -1,0 +1,150 @@
+"""Where lanes learn of each other: which edges are told, and that what has nothing new costs none."""
+
+from pathlib import Path
+
+import pytest
+from shimruns import Mode, Run, everywhere, run
+
+HEAD = """
+import asyncio, concurrent.futures, json, multiprocessing, os, queue, subprocess, sys, threading, time
+from _tapeproxy.attribution import tag
+from _tapeproxy.lanes import current
+def ask(*_): return tag()
+async def ask_later(*_): await asyncio.sleep(0); return tag()
+"""
+ON = {"TAPEPROXY_EDGES": "1"}
+
+
+def told(found: Run) -> list[str]:
+    """The edges as `LANE ASKED WHAT ON@PLACE`, in their order in each lane, lanes sorted."""
+    rows = []
+    for line in found.of("edge"):
+        at = "" if "at" not in line else "@{}.{}".format(*line["at"])
+        out = ">" if line.get("out") else ""
+        row = f"{line['lane']} {line['asked']} {out}{line['what']} {line['on']}{at}"
+        rows.append((line["lane"], bool(out), line["n"], row))
+    return [row for *_, row in sorted(rows)]
+
+
+def origins(found: Run) -> dict[str, str]:
+    return {line["id"]: "{}@{}.{}".format(*line["from"]) for line in found.of("lane") if "from" in line}
+
+
+def edges(code: str, python: Path, sidecar: Path, mode: Mode = "record") -> Run:
+    found = run(HEAD + code, python=python, sidecar=sidecar, extra=ON, mode=mode)
+    assert found.returncode == 0, found.stderr
+    assert not found.of("note"), found.of("note")
+    return found
+
+
+CASES = [
+    ("t = threading.Thread(target=ask); t.start(); t.join()", "m 0 join m/t0@1.0"),
+    # Who asked nothing and learned nothing has nothing to say.
+    ("t = threading.Thread(target=print); t.start(); t.join()", ""),
+    ("t = threading.Thread(target=ask); t.start(); t.join(); t.join()", "m 0 join m/t0@1.0"),
+    (
+        "def outer(): u = threading.Thread(target=ask); u.start(); u.join()\n"
+        "t = threading.Thread(target=outer); t.start(); t.join()",
+        "m 0 join m/t0@0.1; m/t0 0 join m/t0/t0@1.0",
+    ),
+    (
+        "with concurrent.futures.ThreadPoolExecutor(2) as pool:\n    fs = [pool.submit(ask) for _ in range(3)]",
+        "m 0 join m/w0@1.0; m 0 join m/w1@1.0; m 0 join m/w2@1.0",
+    ),
+    (
+        "pool = concurrent.futures.ThreadPoolExecutor(1); f = pool.submit(ask); f.result(); ask(); f.result()",
+        "m 0 result m/w0@1.0",
+    ),
+    (
+        "def fail(): ask(); raise ValueError\n"
+        "with concurrent.futures.ThreadPoolExecutor(1) as pool:\n"
+        "    f = pool.submit(fail); assert isinstance(f.exception(), ValueError)",
+        "m 0 result m/w0@1.0",
+    ),
+    (
+        "with concurrent.futures.ThreadPoolExecutor(1) as pool:\n"
+        "    concurrent.futures.wait([pool.submit(ask), pool.submit(ask)])",
+        "m 0 result m/w0@1.0; m 0 result m/w1@1.0",
+    ),
+    (
+        "q = queue.Queue(); ask(); q.put(1)\n"
+        "def work(): q.get(); q.get(); ask()\n"
+        "t = threading.Thread(target=work); t.start(); ask(); q.put(1); t.join()",
+        "m 2 join m/t0@1.1; m/t0 0 get m@2.0",
+    ),
+    (
+        "q = queue.PriorityQueue(); e = threading.Event()\n"
+        "def work(n): ask(); q.put(n)\n"
+        "for n in 2, 1: t = threading.Thread(target=work, args=(n,)); t.start(); t.join()\n"
+        "def take(): [q.get() for _ in range(2)]; ask()\n"
+        "t = threading.Thread(target=take); t.start(); t.join()",
+        "m 0 join m/t0@1.0; m 0 join m/t1@1.0; m 0 join m/t2@1.2; m/t2 0 get m/t1@1.0; m/t2 0 get m/t0@1.0",
+    ),
+    (
+        "e = threading.Event()\ndef work(): e.wait(); ask()\n"
+        "t = threading.Thread(target=work); t.start(); ask(); e.set(); t.join()",
+        "m 1 join m/t0@1.1; m/t0 0 event m@1.0",
+    ),
+    (
+        "async def main(): await asyncio.create_task(ask_later())\nasyncio.run(main())",
+        "m 0 await m/a0@0.1; m/a0 0 await m/a0/a0@1.0",
+    ),
+    (
+        "async def main():\n    a, b = asyncio.create_task(ask_later()), asyncio.create_task(ask_later())\n"
+        "    await b; ask(); await a\nasyncio.run(main()); ask()",
+        "m 0 await m/a0@1.2; m/a0 0 await m/a0/a1@1.0; m/a0 1 await m/a0/a0@1.0",
+    ),
+    (
+        "async def main(): await asyncio.gather(ask_later(), ask_later()); ask()\nasyncio.run(main())",
+        "m/a0 0 await m/a0/a0@1.0; m/a0 0 await m/a0/a1@1.0",
+    ),
+    (
+        "async def main():\n    t = [asyncio.create_task(ask_later()) for _ in range(2)]\n"
+        "    g = asyncio.gather(*t); await asyncio.sleep(0.01); ask(); await g\nasyncio.run(main())",
+        "m/a0 1 await m/a0/a0@1.0; m/a0 1 await m/a0/a1@1.0",
+    ),
+    (
+        "async def main():\n    await asyncio.wait([asyncio.create_task(ask_later()) for _ in range(2)])\n"
+        "asyncio.run(main())",
+        "m/a0 0 await m/a0/a0@1.0; m/a0 0 await m/a0/a1@1.0",
+    ),
+    (
+        "async def main():\n    for one in asyncio.as_completed([ask_later()]): await one\nasyncio.run(main())",
+        "m/a0 0 await m/a0/a0@1.0",
+    ),
+    (
+        "async def main():\n    q = asyncio.Queue()\n    async def work(): await q.get(); ask()\n"
+        "    t = asyncio.create_task(work()); await asyncio.sleep(0); ask(); await q.put(1)\n"
+        "    await t\nasyncio.run(main())",
+        "m/a0 1 await m/a0/a0@1.1; m/a0/a0 0 get m/a0@1.0",
+    ),
+    (
+        "async def main():\n    e = asyncio.Event()\n    async def work(): await e.wait(); ask()\n"
+        "    t = asyncio.create_task(work()); await asyncio.sleep(0); ask(); e.set(); await t\nasyncio.run(main())",
+        "m/a0 1 await m/a0/a0@1.1; m/a0/a0 0 event m/a0@1.0",
+    ),
+    (
+        "async def main(): await asyncio.get_running_loop().run_in_executor(None, ask); ask()\nasyncio.run(main())",
+        "m/a0 0 await m/a0/w0@1.0",
+    ),
+    (
+        "async def main(): await asyncio.to_thread(ask); ask()\nasyncio.run(main())",
+        "m/a0 0 await m/a0/w0@0.1; m/a0/w0 0 context m/a0/c0@1.0",
+    ),
+    ("ask(); subprocess.run([sys.executable, '-c', '1'])", "m 1 exit m/p0; m 1 >start m/p0"),
+    (
+        "ask(); pool = concurrent.futures.ThreadPoolExecutor(1)\n"
+        "pool.submit(subprocess.run, [sys.executable, '-c', '1']).result()",
+        "m 1 result m/w0@0.1; m 1 >start m/w0/p0; m/w0 0 exit m/w0/p0",
+    ),
+]
+
+
+@everywhere
+@pytest.mark.parametrize(("code", "wanted"), CASES)
+def test_edges(code: str, wanted: str, python: Path, sidecar: Path) -> None:
+    # asyncio.run() ends in the main lane, which learns of its task: looked at in one case.
+    rows = [
+        row for row in told(edges(code, python, sidecar)) if "m 0 await" in wanted or not row.startswith("m 0 await")
+    ]
+    assert "; ".join(rows) == wanted
