@@ -17,6 +17,8 @@ from tapeproxy.tapes.errors import UsageError
 if TYPE_CHECKING:
     from mitmproxy.http import HTTPFlow
 
+REDIRECTED = "tapeproxy.redirected"
+"""In a flow's metadata: somebody else has decided where it goes."""
 _FIX = "write --map HOST=URL, such as api.openai.com=https://127.0.0.1:8443"
 _PORTS = {"http": 80, "https": 443}
 
@@ -75,6 +77,8 @@ class HostMap:
     def request(self, flow: "HTTPFlow") -> None:
         with self._failures:
             request = flow.request
+            if REDIRECTED in flow.metadata:
+                return
             target = self.find(request.host, request.port)
             if target is None:
                 return

@@ -7,7 +7,7 @@ the `response` hook runs. mitmproxy does not guard stream callables, so everythi
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tapeproxy.addons.endings import how_it_failed
 from tapeproxy.addons.exchange import TapedExchange
@@ -18,7 +18,7 @@ from tapeproxy.addons.sockets import Resets
 from tapeproxy.addons.tape import Tape
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.lanes import LaneTag, split_tag
-from tapeproxy.tapes.records import Headers, Request, Response, Side
+from tapeproxy.tapes.records import End, Headers, Request, Response, Side
 from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 
 MAX_BODY = 32 << 20
 """Bytes of request body in one record: as control characters in JSON it stays below the reader's line limit."""
+
+
+class Origins(Protocol):
+    """In a fork, where answers come from."""
+
+    def source(self, flow: "HTTPFlow", tag: LaneTag | None, headers: Headers, body: bytes) -> str | None:
+        """Decide it for a request that is about to be taped: the word for its record."""
+        ...
+
+    def ending(self, flow: "HTTPFlow") -> End | None:
+        """How the exchange ended on the tape that its answer comes from; None where it comes from the world."""
+        ...
 
 
 @dataclass(slots=True)
@@ -57,10 +69,15 @@ class Recorder:
         self._redactor = redactor
         self._is_inside = is_inside
         self._untagged = untagged
+        self._origins: Origins | None = None
         self._resets = resets or Resets()
         self._live: dict[str, _Live] = {}
         self._idle = asyncio.Event()
         self._idle.set()
+
+    def ask(self, origins: "Origins") -> None:
+        """Have `origins` say where answers come from, in a fork."""
+        self._origins = origins
 
     async def idle(self) -> None:
         """Wait until no exchange is under way."""
@@ -74,7 +91,8 @@ class Recorder:
             flow.request.headers.fields = headers
             live = self._live[flow.id] = _Live(tag, headers)
             self._idle.clear()
-            if (declared_length(headers) or 0) > MAX_BODY:
+            # Where an answer may come from a tape, the whole request has to be known first.
+            if (declared_length(headers) or 0) > MAX_BODY and self._origins is None:
                 live.exchange = self._start(flow, live, b"")
                 flow.request.stream = self._tap(live.exchange, "server")
 
@@ -113,7 +131,9 @@ class Recorder:
             exchange = self._close(flow)
             if exchange is not None:
                 how = how_it_failed(flow, was_reset=self._resets.was_reset(flow.server_conn))
-                exchange.end(how, flow.error.msg if flow.error else None)
+                text = flow.error.msg if flow.error else None
+                taped = None if self._origins is None or how == "client-gone" else self._origins.ending(flow)
+                exchange.end(*((how, text) if taped is None else (taped.how, taped.error)))
 
     def done(self) -> None:
         """End what is still open when mitmproxy stops: every request on a tape has an end."""
@@ -133,6 +153,7 @@ class Recorder:
         request, tag = flow.request, live.tag
         if tag is None:
             self._untagged(flow.client_conn.peername[1])
+        source = None if self._origins is None else self._origins.source(flow, tag, live.headers, body)
         headers, body = self._redactor.message(live.headers, body)
         record = Request(
             t=self._tape.now(),
@@ -148,6 +169,7 @@ class Recorder:
             sleeps=tag.sleeps if tag else 0,
             awake=tag.awake if tag else None,
             inside=is_loopback(request.host) and self._is_inside(request.port),
+            source=source,
         )
         return TapedExchange(self._tape, self._redactor, record)
 

@@ -38,6 +38,8 @@ class FollowedTape:
 
     def __init__(self, redactor: Redactor, strangers: Strangers, lost: Lost = unheard) -> None:
         self.lost = lost
+        self.heard: Callable[[Line], None] = lambda _line: None
+        """Called with each line of the shims, before it is taped."""
         self.troubles = Troubles()
         self._strangers = strangers
         self.bypasses: Counter[tuple[str, str]] = Counter()
@@ -95,6 +97,7 @@ class FollowedTape:
                 self._take(line)
 
     def _take(self, line: Line) -> None:
+        self.heard(line)
         self.troubles.take(line | {"text": self._redactor.text(str(line.get("text", "")))})
         record = self._record(line)
         if record is not None:

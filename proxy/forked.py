@@ -30,7 +30,7 @@ class Parent:
 class ForkSettings:
     """What to fork and how. `out`: the child tape. `argv` empty: the taped command. `environment` is the user's.
 
-    `branch` and `edit` are told in the child's head as they are given. `hosts` are --map rules, `upstream_ca` and
+    `edit` is told in the child's head, redacted. `hosts` are --map rules, `upstream_ca` and
     `client_certs` as in a recording. `guard`: what keeps the agent, not the proxy, from the network. `keyless`: names
     of secret variables that the tape's run had and this one need not; they get placeholders, which are never sent.
     `max_violations`: the run is stopped at so many. `timeout` in seconds. `stdio`: the agent's, in place of ours.
@@ -43,7 +43,6 @@ class ForkSettings:
     cwd: str
     argv: tuple[str, ...] = ()
     force: bool = False
-    branch: Json | None = None
     edit: Json | None = None
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     upstream_ca: Path | None = None

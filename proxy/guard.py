@@ -115,21 +115,27 @@ class GuardPlan:
         return sorted({place.port for place in self.allow} | ({_DNS} if self._looks_up else set()))
 
 
-def establish(choice: GuardChoice = "auto", allow: Sequence[HostPort] = (), *, reachable: bool = False) -> GuardPlan:
+def establish(
+    choice: GuardChoice = "auto", allow: Sequence[HostPort] = (), *, reachable: bool = False, live: bool = False
+) -> GuardPlan:
     """Put the strongest guard in force that this machine grants, or the one that is chosen.
 
-    `reachable`: programs outside the run are to reach the wire, so "auto" takes no namespace.
+    `reachable`: programs outside the run are to reach the wire, so "auto" takes no namespace. `live`: this process
+    itself goes out to the world, so there can be none.
 
     May move this process into a network namespace, for good: call it once, before there is a second thread, an event
     loop or a socket, and only in a process that needs no network itself. Raises UsageError when the chosen level
     can't be had.
     """
     places = tuple(allow)
+    if live and choice == "namespace":
+        raise UsageError("--guard namespace would keep the proxy itself from the network", fix="take --guard landlock")
     refusals: list[str] = []
     outside = _listening_ports() if choice in ("auto", "namespace") else frozenset[int]()
     for level in (Guard.NAMESPACE, Guard.LANDLOCK) if choice == "auto" else (Guard(choice),):
-        shut = reachable and choice == "auto" and level is Guard.NAMESPACE
-        refusal = "--port is for programs outside the run" if shut else _take(level, places)
+        shut = (reachable or live) and choice == "auto" and level is Guard.NAMESPACE
+        why = "the proxy itself needs the network" if live else "--port is for programs outside the run"
+        refusal = why if shut else _take(level, places)
         if not refusal:
             plan = GuardPlan(level, "; ".join(refusals), places)
             return replace(plan, outside=outside) if level is Guard.NAMESPACE else plan

@@ -60,16 +60,10 @@ def open_tape(
     )
     assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
     try:
-        tape.create(settings, head)
-        try:
-            folder = make_folder(settings.tape, head.seed)
-        except BaseException:
-            tape.writer.discard()
-            raise
+        folder = _create(settings, tape, head)
     except BaseException:
         Path(head.tmpdir).rmdir()
         raise
-    tape.follow(folder, epoch, head.tmpdir, head.seed)
     shim = ShimSettings(
         mode="record",
         seed=head.seed,
@@ -83,6 +77,43 @@ def open_tape(
         edges=True,
     )
     return shim_environment(settings.environment, shim)
+
+
+def open_child(
+    settings: RecordSettings, tape: FollowedTape, key: bytes, redactor: Redactor, parent: Head, told: Json
+) -> Path | None:
+    """Create the tape of a fork, which goes on with its parent's seed, clocks' origin and TMPDIR.
+
+    `told`: what its head says of the fork. Returns the folder for the sidecar files, None without a shim. Raises
+    TapeWriteError.
+    """
+    head = dataclasses.replace(_head(settings, redactor, key), **told)
+    if not settings.shim:
+        tape.create(settings, head)
+        return None
+    origin = epoch_ns(parent.started_at) + (parent.origin or 0) - epoch_ns(head.started_at)
+    head = dataclasses.replace(
+        head,
+        seed=parent.seed or new_seed(),
+        origin=origin,
+        hash_seed=parent.hash_seed or hash_seed_for(settings.environment),
+        tmpdir=parent.tmpdir,
+        rules=head.rules | {"clock": CLOCK_RULES},
+    )
+    return _create(settings, tape, head)
+
+
+def _create(settings: RecordSettings, tape: FollowedTape, head: Head) -> Path:
+    """Create the tape and the folder for the sidecar files, and follow those. Raises TapeWriteError."""
+    assert head.seed and head.tmpdir
+    tape.create(settings, head)
+    try:
+        folder = make_folder(settings.tape, head.seed)
+    except BaseException:
+        tape.writer.discard()
+        raise
+    tape.follow(folder, epoch_ns(head.started_at), head.tmpdir, head.seed)
+    return folder
 
 
 def _head(settings: RecordSettings, redactor: Redactor, key: bytes) -> Head:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tapeproxy.tapes.differences import Difference
     from tapeproxy.tapes.explain import Explanation
     from tapeproxy.tapes.faults import Faults
+    from tapeproxy.tapes.forkplan import ForkPlan
 
 _URLS = 1024
 """Redacted URLs that are kept: an agent asks the same few over and over."""
@@ -59,7 +60,11 @@ class Held(NamedTuple):
     exchange: Exchange
 
 
-type Decision = Answer | Held | Violation | Live
+class Upstream(NamedTuple):
+    """Of a fork: the request goes out to the world."""
+
+
+type Decision = Answer | Held | Violation | Live | Upstream
 
 
 @dataclass(slots=True)
@@ -69,7 +74,8 @@ class Replayer:
     `noticed` is called with every violation and drift as it happens, `witness` with every request to the world,
     `untagged` with the client's port before a request without a lane is decided. `keeps_order`: tasks that
     complete are told to `order`, so answers may wait for them. `rules` come after the tape's own, which `taped_rules`
-    False leaves out. `here`: facts of this machine. Raises ValueError for a tape that can't be replayed.
+    False leaves out. `here`: facts of this machine. `fork`: what may go out to the world, where the tape is what a fork
+    keeps of its own. Raises ValueError for a tape that can't be replayed.
     """
 
     tape: Tape
@@ -90,6 +96,7 @@ class Replayer:
     rules: tuple[Rule, ...] = ()
     taped_rules: bool = True
     here: Facts = field(default_factory=dict[Fact, tuple[str, ...]])
+    fork: "ForkPlan | None" = None
     reading: Reading = field(init=False)
     _redact_url: Callable[[bytes], bytes] = field(init=False)
     _redact_lane: Callable[[str], str] = field(init=False)
@@ -97,6 +104,7 @@ class Replayer:
     _soft: "dict[str, list[tuple[int, tuple[Difference, ...]]]]" = field(default_factory=dict)
     _taped_facts: Facts = field(init=False)
     _begun: bool = False
+    _branched: bool = False
 
     def __post_init__(self) -> None:
         self._read()
@@ -137,6 +145,9 @@ class Replayer:
             decision = self._inject(self.faults, self._redacted(ask), (target, tag), asked.http10)
             if decision is not None:
                 return decision
+        goes_out = self._may_go_out(tag)
+        if goes_out and self.fork is not None and self.fork.rerun == "future" and tag is not None:
+            return Upstream()
         if hit := self.index.take_exact(ask):
             return self._serve(hit.exchange, ask, tag, asked.http10)
         ask = self._redacted(ask)
@@ -146,6 +157,8 @@ class Replayer:
         if loopback and self.index.knows(self._inside(ask)):
             # A server of the run that is not up yet, or down again: what a client sees then is a closed connection.
             return dropped()
+        if goes_out:
+            return Upstream()
         self._witness(None, ask, tag)
         return self.violate(self._miss(found, tag))
 
@@ -183,6 +196,12 @@ class Replayer:
         """Count a drift and tell whoever listens."""
         self.drifts.append(drift)
         self.noticed(drift)
+
+    def _may_go_out(self, tag: LaneTag | None) -> bool:
+        """Whether a request that is not on the tape may go out to the world: never before the branch was reached."""
+        if self.fork is None or not (self._branched or not self.fork.mutated):
+            return False
+        return self.fork.may_be_live(tag)
 
     def _inject(self, faults: "Faults", ask: Ask, who: tuple[Target, LaneTag | None], http10: bool) -> Decision | None:
         """The fault that a request gets which is on the tape, if it is to get one."""
@@ -246,6 +265,8 @@ class Replayer:
         taped = exchange.request
         if self.injected:  # an agent that was refused something comes another way to all that follows
             return
+        if self.fork is not None and not self.fork.is_past(tag):
+            return
         if tag is None or taped.lane != tag.lane or tag.lane in self._drifted:
             return
         found = compare_positions(taped, tag, sleeps=knows_sleeps(self.tape.head))
@@ -266,6 +287,7 @@ class Replayer:
         self.witness(Step(None if exchange is None else exchange.number, tag, ask))
 
     def _serve(self, exchange: Exchange, ask: Ask, tag: LaneTag | None, http10: bool) -> Decision:
+        self._branched = self._branched or (self.fork is not None and exchange.number in self.fork.mutated)
         self._witness(exchange, ask, tag)
         self._check_position(exchange, ask, tag)
         if exchange.response is not None and exchange.response.status == 101:

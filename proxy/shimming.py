@@ -53,12 +53,12 @@ class IoSettings:
 class ShimSettings:
     """`origin_ns` is where monotonic clocks begin, in nanoseconds since 1970; `reads` is a file for a replay.
 
-    `trace`: the shim tells of every read, in a replay.
+    `trace`: the shim tells of every read, in a replay. `fork`: the file that says where lanes leave the tape.
     `threads`: recording, `1` where the order of locks is taped; in a replay the file with it; empty otherwise.
     `edges`: the shim tells where lanes learn of each other.
     """
 
-    mode: Literal["record", "replay"]
+    mode: Literal["record", "replay", "fork"]
     seed: str
     hash_seed: str
     tmpdir: str
@@ -72,6 +72,7 @@ class ShimSettings:
     io: IoSettings | None = None
     threads: str = ""
     edges: bool = False
+    fork: Path | None = None
 
 
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
@@ -89,6 +90,8 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
     }
     if settings.reads is not None:
         out["TAPEPROXY_READS"] = str(settings.reads)
+    if settings.fork is not None:
+        out["TAPEPROXY_FORK"] = str(settings.fork)
     if settings.strict:
         out["TAPEPROXY_STRICT"] = "1"
     if settings.trace:

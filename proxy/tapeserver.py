@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tapeproxy.proxy.connection import Connection
-from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.replayer import Asked, Decision, Replayer
 from tapeproxy.tapes.errors import PortInUseError
 from tapeproxy.tapes.records import Headers
 
@@ -38,8 +38,8 @@ class TapeServer:
 
     `tls_context` gives a server context for a host name; `is_inside` says whether a host and port is a server of the
     run; `before_request` is called before a request is decided; `refusals` collects the hosts whose certificate a
-    client would not take, with the reason. All connections read into one `inbox` and decrypt into one `room`: both
-    stay in the processor's cache.
+    client would not take, with the reason. `decide`: who is asked in place of the replayer. All connections read into
+    one `inbox` and decrypt into one `room`: both stay in the processor's cache.
     """
 
     replayer: Replayer
@@ -47,6 +47,7 @@ class TapeServer:
     is_inside: Callable[[str, int], bool]
     serving: Serving = field(default_factory=Serving)
     before_request: Callable[[], None] = lambda: None
+    decide: Callable[[Asked], Decision] | None = None
     connections: set[Connection] = field(default_factory=set)
     refusals: dict[str, str] = field(default_factory=dict)
     inbox: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ)))

@@ -190,7 +190,7 @@ class Turns:
             self._finish("close")
             return
         self._server.before_request()
-        decision = self._server.replayer.decide(turn)
+        decision = (self._server.decide or self._server.replayer.decide)(turn)
         if isinstance(decision, Answer):
             self._play(decision, keep)
         elif isinstance(decision, Held):
@@ -198,8 +198,10 @@ class Turns:
         elif isinstance(decision, Violation):
             self._line.send(decision.to_answer(body=turn.method != b"HEAD"))
             self._finish("close")
-        else:
+        elif isinstance(decision, Live):
             self._task = self._server.loop.create_task(self._live(turn, decision, keep))
+        else:
+            raise TypeError("a tape server has no way upstream")
 
     def _hold(self, held: Held, keep: bool, patience: _Patience) -> None:
         """Send an answer when the other flows have done what they did before, on the tape; or when they don't."""

@@ -37,6 +37,12 @@ def parse_tag(value: bytes) -> LaneTag | None:
     return LaneTag(found[1].decode("ascii"), int(found[2]), int(found[3]), sleeps, awake)
 
 
+def format_tag(tag: LaneTag) -> bytes:
+    """The header's value that `parse_tag` reads as this."""
+    slept = f"~{tag.sleeps}.{tag.awake or 0}" if tag.sleeps else ""
+    return f"{tag.lane}#{tag.n}@{tag.reads}{slept}".encode()
+
+
 def split_tag(headers: Headers) -> tuple[LaneTag | None, Headers]:
     """Part the first lane header's tag from all other headers."""
     if not any(name.lower() == LANE_HEADER for name, _ in headers):

@@ -240,6 +240,7 @@ _TABLES: dict[Any, _Table] = {
         "http": ("http", _text, False),
         "alpn": ("alpn", _optional(_text), False),
         "inside": ("inside", _flag, False),
+        "source": ("source", _optional(_text), False),
         "headers": ("headers", _headers, True),
         "body": ("body", parse_body, True),
     },

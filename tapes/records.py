@@ -100,7 +100,8 @@ class Head:
 class Request:
     """One request as the client sent it, redacted. `inside`: it went to a server of the run itself.
 
-    `sleeps`: how often the lane slept since its last request, for the first time after `awake` reads.
+    `sleeps`: how often the lane slept since its last request, for the first time after `awake` reads. `source`: of a
+    fork, where the answer comes from.
     """
 
     kind: ClassVar[str] = "request"
@@ -117,6 +118,7 @@ class Request:
     sleeps: int = 0
     awake: int | None = None
     inside: bool = False
+    source: str | None = None
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
@@ -137,6 +139,8 @@ class Request:
             out["alpn"] = self.alpn
         if self.inside:
             out["inside"] = True
+        if self.source is not None:
+            out["source"] = self.source
         out["headers"] = dump_headers(self.headers)
         out["body"] = dump_body(self.body)
         return out | self.extra

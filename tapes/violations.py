@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 STATUS = 470
 REASON = b"Tape Violation"
 type Kind = Literal[
-    "miss", "used-up", "lane", "egress", "websocket", "tunnel", "malformed", "too-large", "interrupted", "internal"
+    "miss",
+    "used-up",
+    "lane",
+    "egress",
+    "websocket",
+    "tunnel",
+    "malformed",
+    "too-large",
+    "interrupted",
+    "placeholder",
+    "internal",
 ]
 
 

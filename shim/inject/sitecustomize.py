@@ -11,14 +11,14 @@ import sys
 
 def _install():  # type: () -> None
     mode = os.environ.get("TAPEPROXY_MODE")
-    if mode not in ("record", "replay") or sys.version_info < (3, 9) or _is_ours():
+    if mode not in ("record", "replay", "fork") or sys.version_info < (3, 9) or _is_ours():
         return
     # Our own folder is ours to write to: compiling all of it anew costs each process 30 ms.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     try:
         __import__("_tapeproxy").install()  # by name: it is found on sys.path, where type checkers don't look
     except BaseException as error:
-        if mode == "replay":
+        if mode != "record":
             text = "tapeproxy: the shim could not be installed, so this replay would prove nothing: " + repr(error)
             os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
             os._exit(97)

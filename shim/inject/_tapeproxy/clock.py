@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _clock: Any
-if settings.REPLAY:
+if settings.FORK:
+    from . import forkedtime
+
+    _clock = forkedtime
+elif settings.REPLAY:
     from . import tapedtime
 
     _clock = tapedtime

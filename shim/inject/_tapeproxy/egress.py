@@ -41,10 +41,10 @@ _MOST_LINES = 200
 
 def install() -> None:
     """Watch this interpreter from now on. Raises RuntimeError where another audit hook forbids it."""
-    if settings.MODE not in ("record", "replay"):
+    if not settings.MODE:
         return
     level = os.environ.get("TAPEPROXY_GUARD", "")
-    refuses = settings.MODE == "replay" and level != "none"
+    refuses = settings.REPLAY and level != "none"
     global watch
     private = _outside_ports() if level == "namespace" else None
     rules = watch = Watch(settings.PROXY, settings.ALLOW, refuses, private)

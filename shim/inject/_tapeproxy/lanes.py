@@ -36,8 +36,10 @@ class Lane:
 
     __slots__ = (
         "__weakref__",
+        "ahead",  # clock, fork: reads made, less their number on the tape
         "awake",  # clock: reads before the first sleep since the last request
         "counter",  # randomness: numbers of the blocks to come
+        "cut",  # clock, fork: where the lane leaves the tape; None: not looked up yet
         "draw",  # randomness: the generator's random()
         "end",  # clock, replay: reads at the recorded end
         "hashed",  # threads: number of the next future that is hashed
@@ -48,6 +50,7 @@ class Lane:
         "kind",
         "known",  # edges: of each lane met, what is known of it
         "link",  # edges: the last meeting
+        "live",  # clock, fork: whether the lane has left the tape
         "met",  # edges: number of the next meeting
         "name",
         "names",  # tempfiles: number of the next name
@@ -78,7 +81,9 @@ class Lane:
         self.link: Any = None
         self.known: Any = None
         self.origin: Any = None
-        self.reads = 0
+        self.reads = self.ahead = 0
+        self.cut: Any = None
+        self.live = False
         self.requests = 0
         self.sleeps = 0
         self.awake = 0
@@ -132,7 +137,7 @@ class Lane:
         if (self.reads or self.requests) and self.written != self.reads:
             self.written = self.reads
             self.tell()
-            channel.emit("end", lane=self.id, reads=self.reads)
+            channel.emit("end", lane=self.id, reads=self.reads + self.ahead)
 
     def __del__(self) -> None:
         try:

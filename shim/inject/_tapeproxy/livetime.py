@@ -47,6 +47,7 @@ _jump_value = 0
 _debt = 0  # monotonic ns at which all jumps so far are paid for
 _worth = _TIGHT  # ns between two fine reads that are worth timing now
 _seen = 0  # monotonic ns at the end of the last fine read
+_offset = 0  # ns that the clock was set ahead of the real one, in a fork
 _skew = 0  # ns that fine reads spent on taping, kept out of what they time
 
 
@@ -108,6 +109,14 @@ def rest(lane: Any, seconds: Any) -> None:
         _last = None
 
 
+def set_to(ns: int) -> None:
+    """Have the clock stand at this instant now, in ns since the epoch, and go on from there."""
+    global _base, _offset, _until
+    _offset = ns - _wall()
+    _base = ns - _monotonic()
+    _until = 0
+
+
 def advance(lane: Any, ns: int) -> None:
     """The lane has slept for so long, and real time with it."""
 
@@ -142,7 +151,7 @@ def _jump(lane: Lane) -> int:
     """Give the real time, and tape it."""
     global _base, _last, _skew
     before = _last
-    wall = _wall()
+    wall = _wall() + _offset
     while True:
         _last = lane
         now = _monotonic()

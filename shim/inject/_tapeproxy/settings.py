@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 
 MODE = os.environ.get("TAPEPROXY_MODE", "")
-"""`record`, `replay`, or empty: then the shim is not to be installed."""
+"""`record`, `replay`, `fork`, or empty: then the shim is not to be installed."""
 RECORD = MODE == "record"
-REPLAY = MODE == "replay"
+FORK = MODE == "fork"
+"""A replay whose lanes may leave the tape, and which is recorded."""
+REPLAY = MODE == "replay" or FORK
+FORK_FILE = os.environ.get("TAPEPROXY_FORK", "")
+"""Fork: the file that says where lanes leave the tape."""
 STRICT = os.environ.get("TAPEPROXY_STRICT") == "1"
 SIDECAR = os.environ.get("TAPEPROXY_SIDECAR", "")
 """The folder for sidecar files; empty: none are written."""

@@ -50,13 +50,19 @@ def sleep_replaying(_: object, seconds: float, /) -> None:
     clock.advance(lane, ns)
 
 
+def sleep_forking(_: object, seconds: float, /) -> None:
+    from . import forkedtime
+
+    (sleep_recording if forkedtime.is_live() else sleep_replaying)(_, seconds)
+
+
 def _never() -> bool:
     return False
 
 
 def install() -> None:
     """Replace time.sleep; in a replay, have event loops and locks take part in the timeline too."""
-    clock.stand_in(sleep_replaying if settings.REPLAY else sleep_recording, "sleep")
+    clock.stand_in(sleep_forking if settings.FORK else sleep_replaying if settings.REPLAY else sleep_recording, "sleep")
     clock.install()
     hooks.on_import("asyncio.tasks", _count)
     hooks.on_import("trio._timeouts", _count)

@@ -77,7 +77,7 @@ def read() -> int:
     number = lane.reads
     lane.reads = number + 1
     if number == lane.next_jump or lane.time is None:
-        return _turn(lane, number)
+        return turn(lane, number)
     lane.time = value = lane.time + TICK
     return value
 
@@ -123,7 +123,7 @@ def instant() -> int:
     return _start() if lane.time is None else lane.time + (lane.rest or 0)
 
 
-def _turn(lane: Any, number: int) -> int:
+def turn(lane: Any, number: int) -> int:
     """Make a read that does not simply tick: the lane's first, a jump, the one at the end, or one past it."""
     global _latest
     if lane.jumps is None:
@@ -199,6 +199,14 @@ def _start() -> int:
     return _latest or _load().first or _wall()
 
 
+def knows(lane: str) -> bool:
+    """Whether a lane of this process read its clock on the tape."""
+    tape = _load()
+    if lane not in tape.jumps:
+        tape.read(lane)
+    return lane in tape.jumps or lane in tape.ends
+
+
 def _load() -> _Tape:
     """The tape's clocks, read at the process's first clock read."""
     global _tape
@@ -207,6 +215,15 @@ def _load() -> _Tape:
         tape.read(lanes.root().id)
         _tape = tape
     return _tape
+
+
+def lines_in(path: str) -> Iterator[dict[str, Any]]:
+    """All lines of a file."""
+    if path:
+        scan = _scanner()
+        with open(path, encoding="utf-8") as file:
+            for text in file:
+                yield scan(text, 0)[0]
 
 
 def lines_of(path: str, lane: str) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,68 @@
+"""The shims of a fork: told where each lane leaves the tape; what they report is taped, and heard as in a replay."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import orjson
+
+from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.shimming import ShimSettings, epoch_ns, hash_seed_for, new_seed, shim_environment, write_reads
+from tapeproxy.proxy.shims import Shims
+from tapeproxy.proxy.sidecar import Line
+from tapeproxy.proxy.strangers import Strangers
+from tapeproxy.tapes.cuts import UNLANED
+from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.forkplan import ForkPlan
+from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.redaction import Redactor
+
+
+class ForkShims(Shims):
+    """The shims of one fork of a tape. Their lines are followed by who tapes them, and told to `hear`."""
+
+    def __init__(
+        self, parent: Tape, plan: ForkPlan, replayer: Replayer, redactor: Redactor, strangers: Strangers
+    ) -> None:
+        super().__init__(parent, replayer, redactor, strangers, io="live")
+        self._plan = plan
+
+    def fork_variables(self, parent: Mapping[str, str], proxy: str, sidecar: Path) -> dict[str, str]:
+        """The variables for the agent's processes, which write to the folder `sidecar`."""
+        head = self._tape.head
+        reads, fork = self._folder / "reads", self._folder / "fork"
+        write_reads(self._tape, reads)
+        fork.touch(mode=0o600)
+        fork.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in fork_lines(self._plan)))
+        settings = ShimSettings(
+            mode="fork",
+            seed=head.seed or new_seed(),
+            hash_seed=head.hash_seed or hash_seed_for(parent),
+            tmpdir=str(self._tmpdir.path),
+            origin_ns=epoch_ns(head.started_at) + (head.origin or 0),
+            sidecar=sidecar.absolute(),
+            proxy=proxy,
+            reads=reads,
+            strict=True,
+            fork=fork,
+        )
+        return shim_environment(parent, settings)
+
+    def hear(self, line: Line) -> None:
+        """Take a line of the shims."""
+        self._take(line)
+
+    def _begin_past(self, line: Line) -> None:
+        """Reading on past the tape's end is what a lane of the future is there for."""
+        data = line.get("data")
+        lane = str(data.get("lane")) if isinstance(data, dict) else ""
+        if lane in self._plan.lanes and lane not in self._plan.cut:
+            super()._begin_past(line)
+
+
+def fork_lines(plan: ForkPlan) -> Iterator[Json]:
+    """What the shim is told: one object a line."""
+    for lane, cut in plan.cut.items():
+        if lane != UNLANED:
+            yield {"lane": lane, "requests": cut.requests, "reads": cut.reads}
+    if plan.clock is not None:
+        yield {"clock": plan.clock.ns, "absolute": plan.clock.absolute}

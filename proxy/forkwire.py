@@ -1,0 +1,42 @@
+"""The wire of a fork: a record wire whose requests are decided first. Knows which addons that takes."""
+
+from typing import TYPE_CHECKING
+
+from tapeproxy.addons.tape import Tape
+from tapeproxy.proxy.mitm import RecordWire, WireOptions
+from tapeproxy.proxy.processes import RunProcesses
+from tapeproxy.tapes.redaction import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tapeproxy.addons.forkgate import Judge
+    from tapeproxy.addons.sockets import Resets
+
+
+class ForkWire(RecordWire):
+    """A wire with one tape, the child's. `judge` decides; answers that a tape has come from the server on `port`."""
+
+    def __init__(
+        self,
+        options: WireOptions,
+        tape: Tape,
+        redactor: Redactor,
+        run: RunProcesses,
+        untagged: "Callable[[int], None]",
+    ) -> None:
+        super().__init__(options, tape, redactor, run.owns_port, untagged)
+        self._judge: Judge
+        self._tape_port = 0
+
+    def obey(self, judge: "Judge", port: int) -> None:
+        """Have `judge` decide; before `start`."""
+        self._judge, self._tape_port = judge, port
+
+    def _taping(self, resets: "Resets") -> list[object]:
+        from tapeproxy.addons.forkgate import ForkGate
+
+        gate = ForkGate(self._judge, self._tape_port, self.failures)
+        untaped, recorder = super()._taping(resets)
+        self._recorder.ask(gate)
+        return [untaped, recorder, gate]

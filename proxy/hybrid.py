@@ -1,0 +1,265 @@
+"""One fork from beginning to end: the tape's part served, the rest live, and a child tape of it all.
+
+Knows the order; the wire is a recording's, the answers a replay's. What is decided about a request is ForkJudge's.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
+from tapeproxy.proxy.commands import check_command
+from tapeproxy.proxy.followed import FollowedTape, Lost, unheard
+from tapeproxy.proxy.forked import Forked, ForkSettings, Parent, exit_code
+from tapeproxy.proxy.forkjudge import ForkJudge
+from tapeproxy.proxy.forkshims import ForkShims
+from tapeproxy.proxy.forkwire import ForkWire
+from tapeproxy.proxy.newtapes import open_child
+from tapeproxy.proxy.processes import RunProcesses
+from tapeproxy.proxy.recorded import Recorded, RecordSettings
+from tapeproxy.proxy.recording import Recording, wire_options
+from tapeproxy.proxy.redactionkey import load_key
+from tapeproxy.proxy.replayed import ReplaySettings
+from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.replaying import stopping_at
+from tapeproxy.proxy.strangers import Strangers
+from tapeproxy.proxy.supervisor import StopSignal, held_signals, run_child
+from tapeproxy.proxy.tapedrun import facts_here, placeholders, taped_argv, taped_redactor, with_seed
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.proxy.tapeserver import TapeServer
+from tapeproxy.proxy.unlocking import Ask, ask_environment
+from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
+from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.forkplan import ForkPlan, kept
+from tapeproxy.tapes.reading import taped_rules
+from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.redactionrules import RedactionRules
+from tapeproxy.tapes.secretvars import secret_names
+from tapeproxy.tapes.tokens import placeholder
+from tapeproxy.tapes.violations import Drift, Violation
+
+type Noticed = Callable[[Violation | Drift], None]
+
+
+def open_parent(path: Path, ask: Ask = ask_environment) -> Parent:
+    """Load a tape that is to be forked. Raises TapeFormatError and LockedTapeError."""
+    tape, ending = load(path, ask)
+    tape.head, _ = with_seed(tape.head)
+    return Parent(path, tape, ending)
+
+
+async def run_fork(settings: ForkSettings, noticed: Noticed = lambda _: None, lost: Lost = unheard) -> Forked:
+    """Run the agent by the plan, and write the child tape.
+
+    `noticed` hears of violations and drifts as they happen, `lost` when the child tape stops being whole. Raises
+    UsageError where a live call would want a key that is not there, before anything is run; and what `record` and
+    `replay` raise, leaving no child.
+    """
+    argv = settings.argv or taped_argv(settings.parent.tape, settings.parent.path)
+    absent = _absent_secrets(settings)
+    check_command(argv, settings.environment)
+    stop = StopSignal()
+    with held_signals():
+        fork = _Fork(settings, argv, absent, stopping_at(settings.max_violations, stop, noticed), lost)
+        await fork.open()
+        try:
+            recorded = await fork.run(stop)
+        finally:
+            await fork.close()
+    return fork.result(recorded)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What a fork has opened."""
+
+    server: TapeServer
+    wire: ForkWire
+    session: Recording
+    shims: ForkShims | None
+
+
+class _Fork:
+    """A fork that is set up, run, and taken down."""
+
+    def __init__(
+        self, settings: ForkSettings, argv: tuple[str, ...], absent: tuple[str, ...], noticed: Noticed, lost: Lost
+    ) -> None:
+        parent, plan = settings.parent.tape, settings.plan
+        as_replay = ReplaySettings(
+            tape=settings.parent.path, environment=settings.environment, argv=argv, shim=parent.head.seed is not None
+        )
+        self._settings = settings
+        self._argv = argv
+        self._absent = absent
+        self._redactor = taped_redactor(parent, as_replay)
+        self._run = RunProcesses(os.urandom(8).hex())
+        strangers = Strangers(self._run)
+        self._tape = FollowedTape(self._redactor, strangers, lost)
+        try:
+            self._replayer = Replayer(
+                kept(parent, plan),
+                self._redactor,
+                self._run.owns_port,
+                noticed,
+                fork=plan,
+                here=facts_here(parent, as_replay),
+                keeps_order=as_replay.shim,
+            )
+        except ValueError as error:
+            raise TapeFormatError(str(error), place=Place(str(settings.parent.path))) from None
+        stand_ins = [placeholder(name) for name in absent]
+        self._judge = ForkJudge(parent, plan, self._replayer, self._tape.drain, stand_ins)
+        self._strangers = strangers
+        self._parts: _Parts
+
+    async def open(self) -> None:
+        """Serve the tape, listen, and create the child. Raises what `run_fork` does, and leaves nothing behind."""
+        settings, ca = self._settings, CertificateAuthority.open()
+        recording = self._recording()
+        shims: ForkShims | None = None
+        server = TapeServer(self._replayer, ca.server_context, lambda _host, _port: False)
+        server.decide, server.before_request = self._judge.redeem, self._tape.drain
+        wire = ForkWire(wire_options(recording, ca), self._tape, self._redactor, self._run, self._tape.untagged)
+        wire.obey(self._judge, await server.start())
+        try:
+            await wire.start()
+            wire.failures.at_first = lambda error: self._tape.lost(f"something could not be taped: {error}")
+            if recording.shim:
+                shims = ForkShims(settings.parent.tape, settings.plan, self._replayer, self._redactor, self._strangers)
+                self._tape.heard = shims.hear
+            # Last, so that a port in use leaves no tape, and replaces none.
+            folder = open_child(
+                recording, self._tape, load_key(), self._redactor, settings.parent.tape.head, self._told()
+            )
+        except BaseException:
+            await wire.stop()
+            await server.stop()
+            if shims is not None:
+                shims.finish()
+            raise
+        environment = self._environment(ca, wire.port)
+        if shims is not None and folder is not None:
+            environment |= shims.fork_variables(settings.environment, f"127.0.0.1:{wire.port}", folder)
+        session = Recording(self._tape, wire, environment, recording)
+        self._parts = _Parts(server, wire, session, shims)
+
+    async def run(self, stop: StopSignal) -> Recorded:
+        """Run the agent to its end, and seal the child. Raises the supervisor's errors, leaving no child."""
+        settings, session = self._settings, self._parts.session
+        try:
+            outcome = await run_child(
+                self._argv,
+                session.environment,
+                stop=stop,
+                timeout=settings.timeout,
+                confine=settings.guard.confinement(session.port),
+                stdio=settings.stdio,
+            )
+        except Exception:
+            await session.discard()
+            raise
+        return await session.finish(outcome)
+
+    async def close(self) -> None:
+        """Take all down; again does nothing."""
+        parts = self._parts
+        await parts.wire.stop()
+        await parts.server.stop()
+        if parts.shims is not None:
+            parts.shims.finish()
+
+    def result(self, recorded: Recorded) -> Forked:
+        """What came of it."""
+        replayer, judge, plan = self._replayer, self._judge, self._settings.plan
+        shims = self._parts.shims
+        to_serve = plan.served | plan.mutated.keys()
+        unasked = [one.number for one in replayer.index.unused() if one.number in to_serve]
+        drifts = replayer.drifts
+        return Forked(
+            exit_code(self._settings, recorded, violations=bool(replayer.violations), drifts=bool(drifts)),
+            recorded,
+            reused=judge.reused,
+            mutated=judge.mutated,
+            live=judge.live_of.total(),
+            live_of=dict(judge.live_of),
+            unasked=tuple(unasked),
+            violations=replayer.violations,
+            drifts=drifts,
+            notes=[*([] if shims is None else shims.notes()), *replayer.soft_notes()],
+        )
+
+    def _recording(self) -> RecordSettings:
+        """The child as a recording: by the parent's rules, with nothing of what its agent read past the wire."""
+        settings, head = self._settings, self._settings.parent.tape.head
+        return RecordSettings(
+            tape=settings.out,
+            argv=self._argv,
+            environment=settings.environment,
+            cwd=settings.cwd,
+            force=settings.force,
+            hosts=settings.hosts,
+            upstream_ca=settings.upstream_ca,
+            client_certs=settings.client_certs,
+            timeout=settings.timeout,
+            shim=head.seed is not None,
+            rules=taped_rules(head),
+            redaction=RedactionRules.from_json(head.rules),
+        )
+
+    def _told(self) -> Json:
+        """What the child's head says of the fork."""
+        settings, parent = self._settings, self._settings.parent
+        seal = parent.tape.seal
+        name = self._redactor.text(parent.path.name)
+        edit = None if settings.edit is None else orjson.loads(self._redactor.content(orjson.dumps(settings.edit)))
+        return {
+            "parent": {"name": name, "trace": None if seal is None else seal.trace, "last": parent.ending.hash},
+            "branch": branch_of(parent.tape, settings.plan),
+            "edit": edit,
+            "secrets": tuple(sorted({*secret_names(settings.environment), *self._absent})),
+        }
+
+    def _environment(self, ca: CertificateAuthority, port: int) -> dict[str, str]:
+        """What the agent gets, but for its shim."""
+        settings, plan = self._settings, self._settings.plan
+        parent = {name: value for name, value in settings.environment.items() if name not in plan.environment}
+        parent |= {name: value for name, value in plan.environment.items() if value is not None}
+        child = ChildSettings(
+            f"http://127.0.0.1:{port}",
+            ca.bundle(upstream_of(settings.environment).ca_file),
+            ca.certificate,
+            self._run.run_id,
+            {name: placeholder(name) for name in self._absent},
+        )
+        return child_environment(parent, child) | settings.guard.variables(parent)
+
+
+def branch_of(tape: Tape, plan: ForkPlan) -> Json:
+    """Where a fork leaves its tape, as its head tells it (docs/FORMAT.md)."""
+    branch: Json = {"events": list(plan.branch), "rerun": plan.rerun, "served": len(plan.served)}
+    if plan.branch:
+        request = tape.exchanges[plan.branch[0] - 1].request
+        branch |= {"lane": request.lane, "n": request.n}
+    return branch
+
+
+def _absent_secrets(settings: ForkSettings) -> tuple[str, ...]:
+    """The secret variables that get a placeholder. Raises UsageError for one that a live call may need."""
+    environment = settings.environment
+    names = [
+        name for name in placeholders(settings.parent.tape) if environment.get(name, "") in ("", placeholder(name))
+    ]
+    needed = [name for name in names if name not in settings.keyless]
+    if needed and settings.plan.cut:
+        which = ", ".join(needed)
+        raise UsageError(
+            f"a fork calls the world, and {which} {'is' if len(needed) == 1 else 'are'} not set as in the recording",
+            where=str(settings.parent.path),
+            fix=f"set it, or say that no live call needs it: {' '.join(f'--keyless {name}' for name in needed)}",
+        )
+    return tuple(names)
