@@ -32,7 +32,8 @@ class ReplaySettings:
     `max_violations`: the run is stopped at so many. `timeout` in seconds. `threads`: keep the tape's order of locks;
     None: if it has one. `rules` are added to the tape's own, which `taped_rules` False leaves out. `call_sites`: the
     agent runs silently, and the shim tells of every read, also if the tape was recorded without it. `ask`: who knows
-    the passphrase of an encrypted tape.
+    the passphrase of an encrypted tape. `match`: whose answers a lane may have; `position-not-content` compares no
+    requests at all, and is for `minimize` alone.
     """
 
     tape: Path
@@ -45,7 +46,7 @@ class ReplaySettings:
     max_violations: int = 20
     on_drift: Literal["fail", "report"] = "fail"
     guard: GuardPlan = field(default_factory=lambda: GuardPlan(Guard.NONE))
-    match: Literal["lane", "any"] = "lane"
+    match: Literal["lane", "any", "position-not-content"] = "lane"
     shim: bool = True
     threads: bool | None = None
     rules: tuple[Rule, ...] = ()

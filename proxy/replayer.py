@@ -75,7 +75,8 @@ class Replayer:
     `untagged` with the client's port before a request without a lane is decided. `keeps_order`: tasks that
     complete are told to `order`, so answers may wait for them. `rules` come after the tape's own, which `taped_rules`
     False leaves out. `here`: facts of this machine. `fork`: what may go out to the world, where the tape is what a fork
-    keeps of its own. Raises ValueError for a tape that can't be replayed.
+    keeps of its own. `by_position_not_by_content`: see `tapes.positional`; for `minimize` alone. Raises ValueError for
+    a tape that can't be replayed.
     """
 
     tape: Tape
@@ -88,6 +89,7 @@ class Replayer:
     drifts: list[Drift] = field(default_factory=list)
     index: Index = field(init=False)
     by_lane: bool = True
+    by_position_not_by_content: bool = False
     faults: "Faults | None" = None
     witness: Callable[[Step], None] | None = None
     untagged: Callable[[int], None] = lambda _port: None
@@ -239,7 +241,14 @@ class Replayer:
         taped_reading(self.tape.head)  # a tape whose own rules can't be read has no trace to compare with
         marked = marks(self._taped_facts, self.here)
         self.reading = replay_reading(self.tape.head, self.rules, marked, taped=self.taped_rules)
-        self.index = Index(self.tape.exchanges, by_lane=self.by_lane, reading=self.reading)
+        self.index = self._indexed()
+
+    def _indexed(self) -> Index:
+        if not self.by_position_not_by_content:
+            return Index(self.tape.exchanges, by_lane=self.by_lane, reading=self.reading)
+        from tapeproxy.tapes.positional import PositionIndex  # no replay of a user's needs it
+
+        return PositionIndex(self.tape.exchanges, reading=self.reading)
 
     def _redacted(self, ask: Ask) -> Ask:
         headers, body = self.redactor.message(ask.headers, ask.body)

@@ -83,14 +83,15 @@ class Wire:
         Raises TapeFormatError, PortInUseError, CaError and UsageError.
         """
         run = RunProcesses(os.urandom(8).hex())
-        by_lane = self.settings.match == "lane"
+        match = self.settings.match
         try:
             replayer = Replayer(
                 self.tape,
                 self._redactor,
                 run.owns_port,
                 noticed,
-                by_lane=by_lane,
+                by_lane=match != "any",
+                by_position_not_by_content=match == "position-not-content",
                 witness=witness,
                 faults=_faults(self.settings),
                 rules=self.settings.rules,

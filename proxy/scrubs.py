@@ -18,20 +18,18 @@ from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.seedbox import sealed
 from tapeproxy.proxy.tapefile import is_being_written, is_locked, read_entries, started_at
 from tapeproxy.tapes.decoder import Ending, Entry
-from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.leftovers import Leftover, LeftoverScanner
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Head, Json, Record, Seal
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.redactionrules import DEFAULT, VERSION, RedactionRules, is_redacted
+from tapeproxy.tapes.rewriting import encoded
 from tapeproxy.tapes.scrubbing import Scrubbed, scrub
 from tapeproxy.tapes.secretvars import is_secret_value, secret_names, secret_values
 from tapeproxy.tapes.suspicion import Sought
 from tapeproxy.tapes.tokens import is_token
-from tapeproxy.tapes.trace import TraceHasher
 
-_FLUSH_EVERY = 16
 _LARGEST = 4 << 20
 """Bytes of a body that are looked through in a second or two."""
 
@@ -149,7 +147,7 @@ def scrub_tape(settings: ScrubSettings) -> ScrubbedTape:
     clean = dataclasses.replace(scrubbed, records=[head, *scrubbed.records[1:]])
     settings.output.parent.mkdir(parents=True, exist_ok=True)
     with drafted(settings.output, force=settings.force) as file:
-        file.writelines(_encoded(clean.records, seal if isinstance(seal, Seal) else None))
+        file.writelines(encoded(clean.records, seal if isinstance(seal, Seal) else None))
     return ScrubbedTape(settings.output, clean, endings[0].sealed, head.seed is not None, same)
 
 
@@ -194,34 +192,6 @@ def _merged(head: Head, added: RedactionRules) -> RedactionRules:
     old = RedactionRules.from_json(head.rules)
     kinds = ((old.headers, added.headers), (old.fields, added.fields), (old.patterns, added.patterns))
     return RedactionRules(VERSION, *(tuple(dict.fromkeys((*had, *new))) for had, new in kinds))
-
-
-def _encoded(records: list[Record], seal: Seal | None) -> Iterable[bytes]:
-    """The bytes of a tape file; sealed if there was a seal."""
-    head = records[0]
-    assert isinstance(head, Head)
-    encoder = TapeEncoder(head)
-    trace = TraceHasher()
-    traceable = True
-    for index, record in enumerate(records):
-        if index:
-            encoder.add(record)
-        try:
-            trace.feed(index, record)
-        except ValueError:  # a URL that is not absolute: the original has no trace that can be checked either
-            traceable = False
-        if index % _FLUSH_EVERY == 0:
-            yield encoder.flush()
-    if seal is None:
-        yield encoder.flush()
-    else:
-        yield encoder.seal(
-            t=seal.t,
-            trace=trace.hexdigest() if traceable else seal.trace,
-            outcome=seal.outcome,
-            lanes=trace.lanes() if seal.lanes and traceable else {},
-            extra=seal.extra,
-        )
 
 
 def _named_secrets(environment: Mapping[str, str], rules: ScrubRules) -> Iterable[tuple[str, str]]:

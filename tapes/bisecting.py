@@ -24,7 +24,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """It turns after `good`, at `bad`; the places in between, if any, could not be tested. `probed`: in all, by place."""
+    """It turns after `good`, at `bad`; places in between could not be tested. `probed`: how many places were tried."""
 
     good: int
     bad: int

@@ -1,4 +1,4 @@
-"""JSON paths, the part of them that rules need: names, indexes, `*` and `..`; knows how to take out what they name.
+"""JSON paths, the part of them that rules need: names, indexes, `*` and `..`; finds and takes out what they name.
 
     $.metadata.request_id    $.messages[*].id    $..timestamp    $['a name'][0]    $.*
 
@@ -7,6 +7,7 @@ Filters, slices and negative indexes are not understood, and refused. Deeper tha
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,6 +47,13 @@ class JsonPath:
     def __str__(self) -> str:
         return "$" + "".join(map(str, self.steps))
 
+    def find(self, value: Any) -> list[Any]:
+        """All that the path names in `value`, in order; with `..` outer ones first."""
+        found = [value]
+        for step in self.steps:
+            found = [item for one in found for item in _below(one, step)]
+        return found
+
     def remove(self, value: Any) -> tuple[Any, bool]:
         """`value` without what the path names, changed in place, and whether there was anything."""
         if not self.steps:
@@ -84,6 +92,16 @@ def _name(match: re.Match[str]) -> str | int | None:
     except ValueError:
         raise ValueError(f"the name {quoted!r} in a JSON path has an escape that JSON does not know") from None
     return name
+
+
+def _below(value: Any, step: Step, depth: int = 0) -> Iterator[Any]:
+    """What a step from `value` leads to."""
+    if not isinstance(value, dict | list) or depth > _DEEPEST:
+        return
+    yield from (value[key] for key in _keys(value, step.name))
+    if step.deep:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _below(item, step, depth + 1)
 
 
 def _remove(value: Any, steps: tuple[Step, ...], depth: int) -> bool:

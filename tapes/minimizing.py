@@ -1,10 +1,10 @@
 """Which parts of a whole does a failure need? Delta debugging that asks for trials and is told their outcomes. Pure.
 
-After Zeller and Hildebrandt's ddmin ("Simplifying and Isolating Failure-Inducing Input", 2002) and its hierarchical form
-(Misherghi and Su, "HDD", 2006): first whole branches of a tree are tried to be left out, then what is below those that
-have to stay. Of ddmin's two kinds of trial only complements are made (all but one part): a failure that needs several
-parts in different places is in no single one, and looking for it there doubles the work. What comes out is 1-minimal:
-leave out any one leaf of it, and the failure is gone.
+After Zeller and Hildebrandt's ddmin ("Simplifying and Isolating Failure-Inducing Input", 2002) and its hierarchical
+form (Misherghi and Su, "HDD", 2006): first whole branches of a tree are tried to be left out, then what is below those
+that have to stay. Of ddmin's two kinds of trial only complements are made (all but one part): a failure that needs
+several parts in different places is in no single one, and looking for it there doubles the work. What comes out is
+1-minimal: leave out any one leaf of it, and the failure is gone.
 """
 
 from collections.abc import Generator, Hashable, Iterable, Sequence

@@ -71,3 +71,19 @@ def test_very_deep_documents_are_no_harm() -> None:
     for _ in range(5000):
         value = [value]
     assert parse_path("$..id").remove(value) == (value, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("$", [{"a": [1, {"b": 2}], "b": {"b": 3}}]),
+        ("$.a[1].b", [2]),
+        ("$.a[*]", [1, {"b": 2}]),
+        ("$..b", [{"b": 3}, 2, 3]),
+        ("$.*.b", [3]),
+        ("$.a.b", []),
+        ("$.a[7]", []),
+    ],
+)
+def test_find(path: str, found: list[object]) -> None:
+    assert parse_path(path).find({"a": [1, {"b": 2}], "b": {"b": 3}}) == found

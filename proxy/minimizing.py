@@ -1,0 +1,213 @@
+"""What of a tape does a failure need? The search of `minimize` from its settings to the new tape.
+
+Knows the order of things and files; `proxy/trials.py` makes the trials, `tapes/minimized.py` says what the tape holds.
+"""
+
+import asyncio
+import dataclasses
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import tapeproxy
+from tapeproxy.proxy.checks import Check
+from tapeproxy.proxy.drafts import drafted
+from tapeproxy.proxy.origin import origin_mark
+from tapeproxy.proxy.redactionkey import load_key
+from tapeproxy.proxy.replayed import ReplaySettings
+from tapeproxy.proxy.supervisor import held_signals
+from tapeproxy.proxy.tapedrun import taped_redactor
+from tapeproxy.proxy.tapefile import is_locked, load, read_entries
+from tapeproxy.proxy.trials import Answers, EnoughError, Probed, Trial, Trials, TrialSettings
+from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.likes import WINDOW
+from tapeproxy.tapes.minimized import minimized_records
+from tapeproxy.tapes.neutrals import Value
+from tapeproxy.tapes.records import Exit, Head, Json, Seal
+from tapeproxy.tapes.rewriting import encoded
+
+_WAIT = 0.05
+_LISTED = 1000
+"""Values that the new tape's head lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinimizeSettings:
+    """What to minimize. `check` None: the failure is the agent's exit code, and where it has one its traceback's end.
+
+    `jobs` agents run at the same time, `most` probes are made (None: as many as it takes). `text` is what a model says
+    in a neutral answer. `replay` says how the agent is run; its `match` is ours.
+    """
+
+    replay: ReplaySettings
+    output: Path
+    check: Check | None = None
+    jobs: int = 1
+    most: int | None = None
+    text: str = ""
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Minimized:
+    """What came of it. `kept` of `values` are needed. `stopped`: by what the search ended early ("" where it did not).
+
+    `exchanges` are on the new tape, `of` were on the old one; `failure` says in words what the probes looked for.
+    """
+
+    path: Path
+    kept: tuple[Value, ...]
+    values: int
+    exchanges: int
+    of: int
+    probes: int
+    took_ns: int
+    failure: str
+    stopped: str = ""
+
+    def to_json(self) -> Json:
+        return {
+            "tape": str(self.path),
+            "kept": [value.to_json() for value in self.kept],
+            "values": self.values,
+            "exchanges": self.exchanges,
+            "of_exchanges": self.of,
+            "probes": self.probes,
+            "took_ns": self.took_ns,
+            "failure": self.failure,
+            "stopped": self.stopped or None,
+        }
+
+
+def minimize_tape(settings: MinimizeSettings, told: Callable[[Probed], None]) -> Minimized:
+    """Search, and write the tape. Ctrl-C ends the search, and the best so far is written.
+
+    Raises TapeFormatError, TapeWriteError, CheckError, the supervisor's errors, and UsageError where there is nothing
+    to search for. Agents run beside each other, which the signals of one process are no match for: so the event loop is
+    in a thread, and signals are this one's.
+    """
+    if is_locked(settings.replay.tape):
+        fix = "decrypt it first, and encrypt the small tape"
+        raise UsageError(
+            "the tape is encrypted, and the small one would not be", where=str(settings.replay.tape), fix=fix
+        )
+    if settings.output.exists() and not settings.force:
+        with drafted(settings.output):  # an error now, and not in half an hour
+            pass
+    stop = threading.Event()
+    done: list[Minimized | BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(asyncio.run(_minimize(settings, told, stop)))
+        except BaseException as error:
+            done.append(error)
+
+    with held_signals() as signals:
+        thread = threading.Thread(target=run, name="minimize")
+        thread.start()
+        while thread.is_alive():
+            thread.join(_WAIT)
+            if signals:
+                stop.set()
+    (result,) = done
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+async def _minimize(settings: MinimizeSettings, told: Callable[[Probed], None], stop: threading.Event) -> Minimized:
+    begun = time.monotonic_ns()
+    tape, ending = load(settings.replay.tape, settings.replay.ask)
+    answers = Answers(tape, settings.text)
+
+    def write(trial: Trial, path: Path) -> None:
+        _write(settings, answers, trial, path)
+
+    with tempfile.TemporaryDirectory(prefix="tapeproxy-minimize-") as folder:
+        how = TrialSettings(
+            replay=settings.replay,
+            folder=Path(folder),
+            write=write,
+            check=settings.check,
+            jobs=settings.jobs,
+            most=settings.most,
+        )
+        trials = Trials(how, tape, ending, answers, told)
+        try:
+            why = await _watched(trials, stop)
+        finally:
+            await trials.close()
+        if trials.best is None:
+            raise UsageError("stopped before anything was known")
+        write(trials.best, settings.output)
+    return Minimized(
+        path=settings.output,
+        kept=tuple(value for key, value in answers.values.items() if key in trials.best.kept),
+        values=len(answers.values),
+        exchanges=len({step.exchange for step in trials.best.steps}),
+        of=len(tape.exchanges),
+        probes=trials.made,
+        took_ns=time.monotonic_ns() - begun,
+        failure=trials.sought,
+        stopped=why,
+    )
+
+
+async def _watched(trials: Trials, stop: threading.Event) -> str:
+    """Search until it is over, or somebody wants it to be; returns why it ended early."""
+    search = asyncio.ensure_future(trials.search())
+    while not search.done() and not stop.is_set():
+        await asyncio.wait([search], timeout=_WAIT)
+    search.cancel()
+    await asyncio.wait([search])
+    try:
+        await search
+    except asyncio.CancelledError:
+        return "it was stopped"
+    except EnoughError:
+        return f"{trials.made} probes were made"
+    return ""
+
+
+def _write(settings: MinimizeSettings, answers: Answers, trial: Trial, path: Path) -> None:
+    """Write the tape of a trial. Raises TapeWriteError."""
+    records = [entry.record for entry in read_entries(settings.replay.tape, ask=settings.replay.ask)]
+    seal = records[-1] if isinstance(records[-1], Seal) else Seal(t=0, records=0, trace="", outcome="", file="")
+    head = _head(settings, answers, trial, seal)
+    outcome = trial.outcome
+    ended = Exit(t=seal.t, code=outcome.code, signal=outcome.signal, duration=outcome.duration_ns)
+    kept = list(minimized_records(records, head, trial.answers, trial.steps, ended))
+    word = outcome.stopped_by or ("exited" if outcome.signal is None else "killed")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with drafted(path, force=settings.force) as file:
+        file.writelines(encoded(kept, dataclasses.replace(seal, outcome=word, extra={})))
+
+
+def _head(settings: MinimizeSettings, answers: Answers, trial: Trial, seal: Seal) -> Head:
+    """The head says what the tape was made of, what is left of it, and what stands for the rest."""
+    old, argv = trial.tape.head, settings.replay.argv
+    kept = sorted(trial.kept)
+    head = dataclasses.replace(
+        old,
+        by=f"tapeproxy {tapeproxy.__version__}",
+        must=("like",),
+        window=WINDOW,
+        parent={"tape": settings.replay.tape.name, "trace": seal.trace},
+        edit={
+            "minimized": {
+                "values": len(answers.values),
+                "kept": [{"exchange": number, "path": text} for number, text in kept[:_LISTED]],
+                "neutral": {"string": "", "number": 0, "boolean": False, "text": settings.text},
+            }
+        },
+    )
+    if not argv:
+        return head
+    argv = taped_redactor(trial.tape, settings.replay).argv(argv)
+    mark = origin_mark(load_key(), socket.gethostname(), argv, head.started_at)
+    return dataclasses.replace(head, argv=argv, host=mark)

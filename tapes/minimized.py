@@ -1,0 +1,71 @@
+"""The tape of a minimized run: the original's records with the answers that were given out and the requests made then.
+
+Pure: knows records and their numbers, not files. What the run did not ask for is left out.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+
+from tapeproxy.tapes.course import Step
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.records import Chunks, End, Exit, Head, Record, Request, Response, Seal
+
+
+def minimized_records(
+    records: Iterable[Record], head: Head, answers: Mapping[int, Exchange], steps: Iterable[Step], ended: Exit
+) -> Iterator[Record]:
+    """Yield the records of the tape that a run made with these `answers` (by the numbers of exchanges) would have.
+
+    `records` are the original's, in order and with bodies resolved; `steps` what the run asked, `ended` how it ended.
+    """
+    asked = {step.exchange: step for step in steps if step.exchange is not None}
+    kept = {exchange.index: exchange for number, exchange in answers.items() if number in asked}
+    inside: set[int] = set()
+    places: dict[int, int] = {}
+    sent: dict[int, int] = {}
+    place = 0
+    for index, record in enumerate(records):
+        out: Record | None = record
+        match record:
+            case Head():
+                out = head
+            case Request(inside=True):
+                inside.add(index)
+            case Request():
+                out = _request(record, asked[kept[index].number]) if index in kept else None
+            case Response() | End() if record.of not in inside:
+                out = record if record.of in kept else None
+            case Chunks() if record.of not in inside:
+                out = _chunks(record, kept.get(record.of), sent)
+            case Exit() | Seal():
+                out = None
+            case _:
+                pass
+        if out is None:
+            continue
+        if isinstance(out, Response | End | Chunks):
+            out = dataclasses.replace(out, of=places[out.of])
+        places[index] = place
+        place += 1
+        yield out
+    yield ended
+
+
+def _request(record: Request, step: Step) -> Request:
+    ask, tag = step.ask, step.tag
+    made = dataclasses.replace(record, method=ask.method, url=ask.url, headers=ask.headers, body=ask.body)
+    if tag is None:
+        return made
+    return dataclasses.replace(made, lane=tag.lane, n=tag.n, reads=tag.reads, sleeps=tag.sleeps, awake=tag.awake)
+
+
+def _chunks(record: Chunks, exchange: Exchange | None, sent: dict[int, int]) -> Chunks | None:
+    """The record with the pieces of the answer that was given; uploads are in the request already."""
+    if exchange is None or record.to == "server":
+        return None
+    at = sent.get(record.of, 0)
+    sent[record.of] = at + len(record.parts)
+    pieces = [chunk.data for chunk in exchange.chunks[at : at + len(record.parts)]]
+    # An empty chunk would end a chunked body.
+    parts = tuple((dt, new) for (dt, old), new in zip(record.parts, pieces, strict=True) if new or not old)
+    return dataclasses.replace(record, parts=parts) if parts else None
