@@ -4,13 +4,13 @@ As with `git bisect run`: 0 is good, 125 cannot be tested, any other code is bad
 127) or is killed ends the search.
 """
 
-import asyncio
-import os
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from tapeproxy.proxy.beside import last_words, run_beside, shell
 from tapeproxy.tapes.bisecting import Verdict
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape
@@ -18,8 +18,6 @@ from tapeproxy.tapes.predicates import Predicate
 
 UNTESTABLE: Final = 125
 _BROKEN: Final = 126
-_LAST_WORDS: Final = 400
-"""Characters of a broken check's output that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,42 +78,10 @@ class ByCommand:
             "TAPEPROXY_STDERR": str(ran.stderr),
             "TAPEPROXY_EXIT": str(ran.exit_code),
         }
-        code, words = await run_shell(self.command, environment)
+        with tempfile.TemporaryFile() as words:
+            code = await run_beside(shell(self.command), environment, output=words.fileno())
+            said = last_words(words)
         if not 0 <= code < _BROKEN:
-            said = words[-_LAST_WORDS:].decode(errors="replace").strip()
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
             raise CheckError(f"the check could not judge: {how}", where=self.command, fix=said)
         return verdict_of(code)
-
-
-async def run_shell(command: str, environment: Mapping[str, str], cwd: Path | None = None) -> tuple[int, bytes]:
-    """Run a command for the shell; returns its code (-N: signal N) and all that it printed. Cancelled, it is killed."""
-    process = await asyncio.create_subprocess_shell(
-        command,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=dict(environment),
-        cwd=cwd,
-        start_new_session=os.name == "posix",
-    )
-    try:
-        words, _ = await process.communicate()
-    except BaseException:
-        _kill(process)
-        await process.wait()
-        raise
-    assert process.returncode is not None
-    return process.returncode, words
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill a shell with all that it has started."""
-    import contextlib
-    import signal
-
-    with contextlib.suppress(ProcessLookupError):
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()

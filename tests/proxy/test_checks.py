@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tapeproxy.proxy.checks import ByCommand, ByPredicate, CheckError, Ran, by_exit, run_shell
+from tapeproxy.proxy.checks import ByCommand, ByPredicate, CheckError, Ran, by_exit
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.predicates import parse_predicate
 from tapeproxy.tapes.records import Exit, Head
@@ -47,22 +47,3 @@ def test_by_exit_and_by_predicate(ran: Ran) -> None:
     assert asyncio.run(by_exit(ran)) == "bad"
     assert asyncio.run(ByPredicate(parse_predicate("$.exit=7"))(ran)) == "good"
     assert asyncio.run(ByPredicate(parse_predicate("$.exit=8"))(ran)) == "bad"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="process groups")
-def test_a_cancelled_command_leaves_nothing_behind(tmp_path: Path) -> None:
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-
-    async def cancelled() -> None:
-        # The reader of the pipe is told that its writer, a grandchild, is gone.
-        task = asyncio.create_task(run_shell(f"(exec 9>{fifo}; echo x >&9; sleep 60 & wait); true", ENVIRONMENT))
-        reader = await asyncio.to_thread(open, fifo, "rb")
-        with reader:
-            assert await asyncio.to_thread(reader.readline) == b"x\n"
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert await asyncio.wait_for(asyncio.to_thread(reader.read), 10) == b""
-
-    asyncio.run(cancelled())
