@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,17 +12,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
+from tapeproxy.cli.bisected import (
+    Teller,
+    commit_document,
+    commit_lines,
+    step_document,
+    step_lines,
+    unsound_commit,
+    unsound_step,
+)
 from tapeproxy.cli.checkoptions import check_options
 from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
-from tapeproxy.cli.rendering import block, count, duration, echo, printable, screen_of
+from tapeproxy.cli.rendering import count, echo
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.bisecting import Told
+    from tapeproxy.proxy.bisecting import Make
     from tapeproxy.proxy.checks import Check
-    from tapeproxy.proxy.commitprobes import CommitProbes, CommitSettings
-    from tapeproxy.tapes.bisecting import Found, Unsound
+    from tapeproxy.proxy.commitprobes import CommitSettings
+    from tapeproxy.tapes.bisecting import Found, Search, Unsound
 
 STOPPED = 130
 
@@ -34,42 +44,146 @@ STOPPED = 130
 @click.option(
     "-r", "--repeat", default=1, show_default=True, type=click.IntRange(1), help="Probe so often before it is good."
 )
+@click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
+@click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM).")
+@click.option("--client-cert", type=click.Path(path_type=Path), help="A client certificate with its key (PEM).")
+@click.option("--keyless", multiple=True, metavar="NAME", help="A secret variable that no live call needs.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the tapes and outputs of the probes."
+)
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop each agent then.")
 @click.option(
     "--guard",
     type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
     default="auto",
     show_default=True,
-    help="What keeps the agent from the network, as in `replay`.",
+    help="What keeps the agent itself from the network.",
 )
 @click.option("--allow", multiple=True, metavar="HOST:PORT", help="What may be reached all the same.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     tape: str | None,
     commits: str | None,
     setup: str | None,
     judge: "Check | None",
     repeat: int,
-    timeout: float | None,
-    guard: str,
-    allow: tuple[str, ...],
     as_json: bool,
+    **how: Any,
 ) -> int:
     """Find the event or the commit at which a run turns bad.
 
     \b
-    tapeproxy bisect good.tape.jsonl.gz --commits v1.2..HEAD -- python agent.py
+    tapeproxy bisect bad.tape.jsonl.gz                      which answer is the culprit?
+    tapeproxy bisect bad.tape.jsonl.gz --check 'grep -q "total: 42" "$TAPEPROXY_STDOUT"'
+    tapeproxy bisect good.tape.jsonl.gz --commits v1.2..HEAD --setup 'make build' -- python agent.py
 
+    By event: the agent is run with the first k events of the tape (in causal order) answered from it and all others
+    asked anew, live, as `fork` does; found is the event with whose taped answer it fails and without which it does not.
+    With none it has to be good, with all it has to fail: that is tried first. Of n events at most log2(n) + 2 are
+    tried. It makes real calls, and needs the real keys. Bisecting supposes that a run which fails with k events fails
+    with more, too. Where it fails only now and then, -r 5 probes five times before an event counts as good; that a
+    good run never fails is supposed even so.
+
+    By commit (--commits): the tape, of a good run, is replayed at commits between the two, offline, by first parents,
+    each in a git worktree in a temporary folder; your checkout, index and HEAD are not touched. The command is run in
+    the folder of the worktree that you are in here. Where --setup fails, the replay does not begin or a check exits
+    with 125, the commit is skipped.
+
+    What a run is judged by: the exit code (0 is good, 125 can't be tested, by commit a violation is bad); a --check,
+    which is told TAPEPROXY_TAPE, TAPEPROXY_STDOUT, TAPEPROXY_STDERR (files) and TAPEPROXY_EXIT, and exits as it would
+    for `git bisect run`; or a --predicate on the tape, true of a good run: '$.final_state.total=42',
+    '$.answer.text~refund', '$.requests[3].body.model!=gpt-4o', '$.exit=0'. See docs/BISECT.md.
+
+    \b
+    Exit codes: 0 found
+                2 nothing can be found: the ends are not good and bad, or a check can't judge
+                130 stopped
+
+    --json prints bad, good and skipped, and probes (place, attempt, verdict, why, took_ns). By event, bad is event,
+    lane, request and status of the culprit, and good and skipped are numbers of events, null for none; by commit, each
+    is commit, author, date, subject, and bad has evidence, what the replay said of it.
     """
-    path = choose_tape(tape)
+    path, argv = choose_tape(tape), agent_argv(ctx)
     if commits is None:
-        raise UsageError("--commits is missing")
-    words = [] if timeout is None else ["--timeout", str(timeout)]
-    words += ["--guard", guard, *(word for place in allow for word in ("--allow", place))]
-    settings = _commit_settings(path, commits, agent_argv(ctx), words, setup or "", judge)
+        _refuse(setup is not None, "--setup is for --commits")
+        _refuse(bool(how["allow"]), "--allow is for --commits")
+        return _bisect_steps(path, argv, judge, repeat, as_json=as_json, **how)
+    live = ("maps", "upstream_ca", "client_cert", "keyless", "keep")
+    _refuse(any(how[name] for name in live), "--commits makes no live calls and keeps no tapes")
+    words = [] if how["timeout"] is None else ["--timeout", str(how["timeout"])]
+    words += ["--guard", how["guard"], *(word for place in how["allow"] for word in ("--allow", place))]
+    settings = _commit_settings(path, commits, argv, words, setup or "", judge)
     return _bisect_commits(settings, repeat, as_json=as_json)
+
+
+def _refuse(refused: bool, why: str) -> None:
+    if refused:
+        raise UsageError(why, fix="see: tapeproxy bisect --help")
+
+
+def _bisect_steps(
+    path: Path, argv: tuple[str, ...], judge: "Check | None", repeat: int, *, as_json: bool, **how: Any
+) -> int:
+    from tapeproxy.addons.hostmap import parse_map
+    from tapeproxy.proxy.checks import by_exit
+    from tapeproxy.proxy.forked import ForkSettings
+    from tapeproxy.proxy.guard import establish
+    from tapeproxy.proxy.hybrid import open_parent
+    from tapeproxy.proxy.stepprobes import StepProbes, StepSettings
+    from tapeproxy.tapes.bisecting import Unsound, search_turn
+    from tapeproxy.tapes.forkplan import ForkPlan
+
+    keep: Path | None = how["keep"]
+    with tempfile.TemporaryDirectory(prefix="tapeproxy-bisect-") as made:
+        folder = keep or Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
+        fork = ForkSettings(
+            parent=open_parent(path),
+            plan=ForkPlan(),
+            out=folder,
+            environment=dict(os.environ),
+            cwd=str(Path.cwd()),
+            argv=argv,
+            force=True,
+            hosts=parse_map(how["maps"]),
+            upstream_ca=how["upstream_ca"],
+            client_certs=how["client_cert"],
+            guard=establish(how["guard"], live=True),
+            keyless=frozenset(how["keyless"]),
+            max_violations=1,
+            timeout=how["timeout"],
+        )
+        probes = StepProbes(StepSettings(fork=fork, folder=folder, check=judge or by_exit))
+        if not probes.events:
+            raise UsageError("there is no event on the tape to bisect", where=str(path))
+        teller = Teller(lambda place: f"first {count(place, 'event')} taped", "event")
+        steps = search_turn(len(probes.events), repeats=repeat)
+        found = _searched(steps, probes.make, teller)
+    if found is None:
+        return STOPPED
+    if isinstance(found, Unsound):
+        raise unsound_step(found, teller)
+    document = step_document(found, probes, teller)
+    if as_json:
+        echo(json.dumps(document, indent=2))
+    else:
+        for line in step_lines(found, document, path):
+            echo(line)
+    return 0
+
+
+def _searched(steps: "Search", make: "Make", teller: "Teller") -> "Found | Unsound | None":
+    """What came of the search; None: somebody stopped it."""
+    from tapeproxy.proxy.bisecting import search, until_signalled
+
+    try:
+        return asyncio.run(until_signalled(search(steps, make, teller.tell)))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        click.echo("tapeproxy: stopped", err=True)
+        return None
 
 
 def _commit_settings(
@@ -108,7 +222,6 @@ def _commit_settings(
 
 
 def _bisect_commits(settings: "CommitSettings", repeat: int, *, as_json: bool) -> int:
-    from tapeproxy.proxy.bisecting import search, until_signalled
     from tapeproxy.proxy.commitprobes import CommitProbes
     from tapeproxy.tapes.bisecting import Unsound, search_turn
 
@@ -118,103 +231,14 @@ def _bisect_commits(settings: "CommitSettings", repeat: int, *, as_json: bool) -
     probes = CommitProbes(settings)
     teller = Teller(lambda place: f"{commits[place].short} {commits[place].subject}", "commit")
     steps = search_turn(len(commits) - 1, repeats=repeat, ends="if-needed")
-    try:
-        found = asyncio.run(until_signalled(search(steps, probes.make, teller.tell)))
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        click.echo("tapeproxy: stopped", err=True)
+    found = _searched(steps, probes.make, teller)
+    if found is None:
         return STOPPED
     if isinstance(found, Unsound):
-        raise _unsound_commit(found, settings, teller)
+        raise unsound_commit(found, settings, teller)
     if as_json:
-        echo(json.dumps(_commit_document(found, probes, teller), indent=2))
+        echo(json.dumps(commit_document(found, probes, teller), indent=2))
     else:
-        for line in _commit_lines(found, probes):
+        for line in commit_lines(found, probes):
             echo(line)
     return 0
-
-
-def _unsound_commit(found: "Unsound", settings: "CommitSettings", teller: "Teller") -> UsageError:
-    commit = settings.commits[found.place]
-    is_good_end = found.place == 0
-    called = f"{commit.short} ({commit.subject})"
-    if found.verdict == "skip":
-        return UsageError(f"the {'good' if is_good_end else 'bad'} commit {called} cannot be tested: {teller.why}")
-    if is_good_end:
-        fix = "is the tape one of a good run? With a bad run's tape, say with --check what good is"
-        return UsageError(f"the check fails at the good commit {called} already", fix=f"{teller.why}\n  {fix}".strip())
-    return UsageError(f"the check does not fail at the bad commit {called}")
-
-
-def _commit_lines(found: "Found", probes: "CommitProbes") -> list[str]:
-    commits = probes.settings.commits
-    bad, good = commits[found.bad], commits[found.good]
-    screen = screen_of(sys.stdout)
-    lines = [f"first bad commit: {screen.paint(bad.id, 'red', bold=True)}"]
-    lines += [f"  author   {printable(bad.author)}, {printable(bad.date)}", f"  subject  {printable(bad.subject)}"]
-    if evidence := probes.evidence.get(found.bad):
-        lines.append(block(evidence, "  "))
-    lines.append(f"last good commit: {good.short} {printable(good.subject)}")
-    for commit in commits[found.good + 1 : found.bad]:
-        lines.append(f"could not be tested, and may be the one: {commit.short} {printable(commit.subject)}")
-    if probes.settings.repository.is_merge(bad):
-        merged = f"--commits {bad.short}^1..{bad.short}^2"
-        lines.append(f"that is a merge; what it brought in can be searched: {merged}")
-    lines.append(f"{count(found.probed, 'probe')}")
-    return lines
-
-
-def _commit_document(found: "Found", probes: "CommitProbes", teller: "Teller") -> dict[str, Any]:
-    commits = probes.settings.commits
-
-    def document(place: int) -> dict[str, str]:
-        commit = commits[place]
-        return {"commit": commit.id, "author": commit.author, "date": commit.date, "subject": commit.subject}
-
-    return {
-        "bad": document(found.bad) | {"evidence": probes.evidence.get(found.bad, "")},
-        "good": document(found.good),
-        "skipped": [document(place) for place in range(found.good + 1, found.bad)],
-        "probes": teller.to_json(),
-    }
-
-
-class Teller:
-    """Says how each probe went, in a line on standard error."""
-
-    def __init__(self, name: Any, noun: str) -> None:
-        self.why = ""
-        self._name = name
-        self._noun = noun
-        self._told: list[Told] = []
-        self._places: list[int] = []
-
-    def tell(self, told: "Told") -> None:
-        """Print one."""
-        self._told.append(told)
-        self.why = told.judged.why
-        place = told.probe.place
-        if place not in self._places:
-            self._places.append(place)
-        colour = {"good": "green", "bad": "red"}.get(told.judged.verdict)
-        verdict = screen_of(sys.stderr).paint(told.judged.verdict, colour)
-        again = f", attempt {told.probe.attempt}" if told.probe.attempt > 1 else ""
-        why = f": {told.judged.why}" if told.judged.why else ""
-        left = count(told.probe.left, self._noun)
-        click.echo(
-            f"tapeproxy: probe {len(self._places)}{again} (of {left}): {printable(self._name(place))}: {verdict}"
-            f"{printable(why)}, {duration(told.took_ns)}",
-            err=True,
-        )
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """All of them."""
-        return [
-            {
-                "place": told.probe.place,
-                "attempt": told.probe.attempt,
-                "verdict": told.judged.verdict,
-                "why": told.judged.why,
-                "took_ns": told.took_ns,
-            }
-            for told in self._told
-        ]

@@ -155,6 +155,8 @@ def test_from_a_folder_within_the_repository(here: Cli, repository: Repository) 
         (["--commits", "HEAD~1..HEAD", "--check", "exit 200"], "could not judge: exit code 200"),
         (["--commits", "HEAD~1..HEAD", "--setup", "exit 1"], "cannot be tested: the setup failed: exit code 1"),
         (["--commits", "HEAD~1..HEAD", "--check", "true", "--predicate", "$.exit=0"], "two ways"),
+        (["--commits", "HEAD~1..HEAD", "--keep", "x"], "--commits makes no live calls"),
+        (["--setup", "true"], "--setup is for --commits"),
     ],
 )
 def test_what_cannot_be_searched(words: list[str], said: str, here: Cli, repository: Repository) -> None:
