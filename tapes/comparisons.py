@@ -1,0 +1,217 @@
+"""How two exchanges differ that stand for each other: what was asked, what was answered. Pure; for people and reports.
+
+Of an LLM call, what providers make up anew for each call does not count: ids, moments, fingerprints, tallies of tokens.
+An answer that was streamed is compared as the message that it adds up to.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final, Literal
+
+from tapeproxy.tapes.bodyforms import Body
+from tapeproxy.tapes.calls import read_call, read_messages
+from tapeproxy.tapes.canonical import canonical_body
+from tapeproxy.tapes.contexts import ContextChange, context_changes, message_text
+from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thought, ToolCall, ToolResult
+from tapeproxy.tapes.differences import Difference, body_differences, differences, json_differences
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.jsonvalues import read_json
+from tapeproxy.tapes.sides import Event, Side, telling_headers
+
+type Change = Literal["request", "status", "ending", "response", "lane", "order"]
+"""What of an event is another; stable words. `lane` and `order`: it is the same, elsewhere."""
+
+_WORDS: Final[tuple[Change, ...]] = ("status", "ending")
+_MOST: Final = 100
+"""Differences of one kind that are looked at."""
+_ASKED_ANEW = re.compile(
+    r"body \$(?:(?:\.(?:messages|content|tool_calls|input)\[\d+\])+"
+    r"\.(?:id|call_id|tool_call_id|tool_use_id|item_id|signature)|\.previous_response_id)"
+)
+_ANSWERED_ANEW = re.compile(
+    r"body \$(?:\.(?:id|created|created_at|completed_at|system_fingerprint|service_tier|request_id|usage"
+    r"|total_duration|load_duration|prompt_eval_duration|eval_duration)(?:[.\[].*)?"
+    r"|(?:\.(?:choices|output|content|tool_calls|message)(?:\[\d+\])?)+\.(?:id|call_id|item_id|signature))"
+)
+_CONVERSATION = re.compile(r"body \$\.(?:messages|input|instructions|system|prompt)(?:[.\[].*)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """How two exchanges differ. `request` and `response`: place by place. Of LLM calls, `context` is what happened to
+    the messages, which `request` leaves out then, and `messages` are those of both."""
+
+    request: tuple[Difference, ...] = ()
+    response: tuple[Difference, ...] = ()
+    context: tuple[ContextChange, ...] = ()
+    messages: tuple[tuple[Message, ...], tuple[Message, ...]] = ((), ())
+
+
+def changes(ours: Side, theirs: Side, one: Event, other: Event) -> tuple[Change, ...]:
+    """What of two events is another, as far as the exchanges themselves go."""
+    asked, answered = one.key != other.key, one.answer != other.answer
+    if not asked and not answered:
+        return ()
+    a, b = ours.exchange(one.number), theirs.exchange(other.number)
+    before, after = _messages(a), _messages(b)
+    is_call = bool(before and after) and not ours.strict
+    out: list[Change] = []
+    # What is plainly another need not be told place by place, which takes ten times as long.
+    if asked and (
+        not is_call
+        or _plain(before) != _plain(after)
+        or any(True for _ in _request(ours, theirs, one, other, is_call=is_call))
+    ):
+        out.append("request")
+    if answered:
+        out += _changes_of_answer(a, b, ours, is_call=is_call)
+    return tuple(out)
+
+
+def _changes_of_answer(a: Exchange, b: Exchange, side: Side, *, is_call: bool) -> Iterator[Change]:
+    places = {found.where for found in _outlines(a, b)}
+    yield from (word for word in _WORDS if word in places)
+    if a.response is None or b.response is None:
+        return
+    if any(True for _ in _headers(a, b, strict=side.strict)) or _another_body(a, b, side, is_call=is_call):
+        yield "response"
+
+
+def _another_body(a: Exchange, b: Exchange, side: Side, *, is_call: bool) -> bool:
+    if not is_call:
+        return _canonical(a, side).canonical != _canonical(b, side).canonical
+    calls = read_call(a), read_call(b)
+    said = [_plain((call.answer,)) if call is not None and call.answer is not None else () for call in calls]
+    return said[0] != said[1] or any(True for _ in _answers(a, b, side))
+
+
+def details(ours: Side, theirs: Side, one: Event, other: Event) -> Details:
+    """How the exchanges of two events differ, in full up to a limit."""
+    a, b = ours.exchange(one.number), theirs.exchange(other.number)
+    before, after = _messages(a), _messages(b)
+    is_call = bool(before and after)
+    asked: list[Difference] = []
+    context: tuple[ContextChange, ...] = ()
+    if one.key != other.key:
+        asked = list(islice(_request(ours, theirs, one, other, is_call=is_call and not ours.strict), _MOST))
+        context = tuple(islice(context_changes(_plain(before), _plain(after)), _MOST)) if is_call else ()
+    if context:
+        asked = [found for found in asked if not _CONVERSATION.match(found.where)]
+    answered: tuple[Difference, ...] = ()
+    if one.answer != other.answer:
+        answered = tuple(islice(_response(a, b, ours, is_call=is_call and not ours.strict), _MOST))
+    return Details(tuple(asked), answered, context, (before, after))
+
+
+def _messages(exchange: Exchange) -> tuple[Message, ...]:
+    request = exchange.request
+    return read_messages(request.url, request.headers, exchange.request_body)
+
+
+def _plain(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Messages without the ids of tool calls."""
+    return tuple(replace(message, parts=tuple(map(_without_id, message.parts))) for message in messages)
+
+
+def _without_id(part: Part) -> Part:
+    return replace(part, id=None) if isinstance(part, ToolCall | ToolResult) else part
+
+
+def _request(ours: Side, theirs: Side, one: Event, other: Event, *, is_call: bool) -> Iterator[Difference]:
+    a, b = ours.identity(one.number), theirs.identity(other.number)
+    if a is None or b is None:
+        urls = [side.exchange(event.number).request.url for side, event in ((ours, one), (theirs, other))]
+        yield Difference("url", *(url[:200].decode("latin-1") for url in urls))
+        return
+    anew: list[Difference] = []
+    found = False
+    for difference in differences(a, b):
+        plain = replace(difference, rule="")
+        if is_call and _is_anew(difference, _ASKED_ANEW):
+            anew.append(plain)
+        else:
+            found = True
+            yield plain
+    if not _renamed(anew):  # one id became two: these are other references, not other names
+        yield from anew
+    elif not found and not anew:
+        yield Difference("body", "(what it holds cannot be shown)", "(what it holds cannot be shown)")
+
+
+def _is_anew(difference: Difference, places: re.Pattern[str]) -> bool:
+    return difference.taped is not None and difference.asked is not None and bool(places.fullmatch(difference.where))
+
+
+def _renamed(anew: list[Difference]) -> bool:
+    """Whether each id became one other, and no two the same."""
+    pairs = {(found.taped, found.asked) for found in anew}
+    return len({a for a, _ in pairs}) == len(pairs) == len({b for _, b in pairs})
+
+
+def _response(a: Exchange, b: Exchange, side: Side, *, is_call: bool) -> Iterator[Difference]:
+    yield from _outlines(a, b)
+    if a.response is not None and b.response is not None:
+        yield from _headers(a, b, strict=side.strict)
+        yield from _answers(a, b, side) if is_call else _bodies(a, b, side)
+
+
+def _outlines(a: Exchange, b: Exchange) -> Iterator[Difference]:
+    statuses = [str(one.response.status) if one.response is not None else None for one in (a, b)]
+    if statuses[0] != statuses[1]:
+        yield Difference("status", *statuses)
+    endings = [one.end.how if one.end is not None else None for one in (a, b)]
+    if endings[0] != endings[1]:
+        yield Difference("ending", *endings)
+
+
+def _headers(a: Exchange, b: Exchange, *, strict: bool) -> Iterator[Difference]:
+    assert a.response is not None
+    assert b.response is not None
+    found = [telling_headers(one.response.headers, strict=strict) for one in (a, b) if one.response is not None]
+    for name in dict.fromkeys(name for headers in found for name, _ in headers):
+        values = [b", ".join(value for n, value in headers if n == name).decode("latin-1") for headers in found]
+        if values[0] != values[1]:
+            yield Difference(f"header {name.decode('latin-1')}", *(value or None for value in values))
+
+
+def _answers(a: Exchange, b: Exchange, side: Side) -> Iterator[Difference]:
+    calls = read_call(a), read_call(b)
+    if calls[0] is None or calls[1] is None or not (calls[0].streamed or calls[1].streamed):
+        yield from (found for found in _bodies(a, b, side) if not _is_anew(found, _ANSWERED_ANEW))
+        return
+    for found in json_differences(*(_assembled(call) for call in calls if call is not None)):
+        yield replace(found, where=found.where.replace("body ", "answer ", 1), rule="")
+
+
+def _assembled(call: Call) -> dict[str, Any]:
+    """An answer as JSON, whatever the pieces it came in."""
+    parts = call.answer.parts if call.answer is not None else ()
+    out: dict[str, Any] = {
+        "model": call.model,
+        "text": "".join(part.text for part in parts if isinstance(part, Text)),
+        "thought": "".join(part.text for part in parts if isinstance(part, Thought)),
+        "tool_calls": [{"name": p.name, "arguments": _arguments(p)} for p in parts if isinstance(p, ToolCall)],
+        "tool_results": [message_text(Message("", (p,))) for p in parts if isinstance(p, ToolResult)],
+        "media": [f"{part.kind} {part.detail}" for part in parts if isinstance(part, Media)],
+        "stop": call.stop,
+        "error": call.error,
+    }
+    return {name: value for name, value in out.items() if value}
+
+
+def _arguments(call: ToolCall) -> Any:
+    value, good = read_json(call.arguments.encode(errors="surrogatepass"))
+    return value if good else call.arguments
+
+
+def _bodies(a: Exchange, b: Exchange, side: Side) -> Iterator[Difference]:
+    taped, asked = _canonical(a, side), _canonical(b, side)
+    for found in body_differences(taped, asked):
+        yield replace(found, rule="")
+
+
+def _canonical(exchange: Exchange, side: Side) -> Body:
+    assert exchange.response is not None
+    return canonical_body(exchange.response.headers, exchange.response_body, marks=side.reading.marks)[1]

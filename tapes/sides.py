@@ -1,0 +1,171 @@
+"""One side of a diff: the events of a tape as digests, so that two long runs are no burden. Pure; compares nothing.
+
+Exchanges are read one by one, and again when one is looked at closely.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from blake3 import blake3
+
+from tapeproxy.tapes.bodyforms import framed
+from tapeproxy.tapes.cards import Ask, ask_of
+from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.identity import Identity
+from tapeproxy.tapes.machine import Marks, facts_of, marks
+from tapeproxy.tapes.reading import VERSION, Reading, taped_rules, taped_version
+from tapeproxy.tapes.records import Headers
+from tapeproxy.tapes.rules import Rules
+
+NO_LANE: Final = ""
+"""The lane of requests that came without one."""
+_HEADERS = frozenset(
+    {
+        *(b"content-type", b"content-disposition", b"location", b"link", b"allow", b"www-authenticate"),
+        *(b"retry-after", b"retry-after-ms", b"x-should-retry"),
+    }
+)
+"""Of an answer's headers, those that clients act on; others tell of the server, and of the moment."""
+
+
+@dataclass(slots=True)
+class Event:
+    """An exchange in short. `number` and `lane` are the tape's.
+
+    `raw` is the digest of what its identity depends on as it came, `key` that of its identity (or `raw`, where both
+    sides have as many of that), `place` that of where it went, `answer` that of what came back.
+    """
+
+    number: int
+    lane: str
+    n: int | None
+    raw: bytes
+    key: bytes
+    place: bytes
+    answer: bytes
+
+
+class Side:
+    """A tape, its events in the order of the tape, and how its requests are read.
+
+    `strict`: all headers of an answer count. Raises ValueError for a tape whose rules can't be read.
+    """
+
+    def __init__(self, tape: Tape, reading: Reading, *, strict: bool = False) -> None:
+        self.tape = tape
+        self.reading = reading
+        self.strict = strict
+        self.events = [self._event(exchange) for exchange in tape.exchanges]
+        self.laned = any(event.lane != NO_LANE for event in self.events)
+
+    def event(self, number: int) -> Event:
+        """The event of this exchange."""
+        return self.events[number - 1]
+
+    def exchange(self, number: int) -> Exchange:
+        """The exchange of this number, read anew."""
+        return self.tape.exchanges[number - 1]
+
+    def ask(self, number: int) -> Ask:
+        """Its request."""
+        exchange = self.exchange(number)
+        return ask_of(exchange, exchange.request_body, self.reading)
+
+    def identity(self, number: int) -> Identity | None:
+        """The identity of its request; None where the tape holds no absolute URL."""
+        try:
+            return self.ask(number).identity()
+        except ValueError:
+            return None
+
+    def by_lane(self) -> dict[str, list[Event]]:
+        """The events of each lane, in the order in which it asked."""
+        lanes: dict[str, list[Event]] = {}
+        for event in self.events:
+            lanes.setdefault(event.lane, []).append(event)
+        for events in lanes.values():
+            if all(event.n is not None for event in events):
+                events.sort(key=lambda event: (event.n or 0, event.number))
+        return lanes
+
+    def digest(self) -> bytes:
+        """A digest of what was asked and answered, lane by lane, whatever the interleaving."""
+        digest = blake3()
+        for lane, events in sorted(self.by_lane().items()):
+            digest.update(framed(lane.encode(errors="surrogatepass")))
+            for event in events:
+                digest.update(event.key).update(event.answer)
+        return digest.digest()
+
+    def _event(self, exchange: Exchange) -> Event:
+        ask = ask_of(exchange, exchange.request_body, self.reading)
+        raw = ask.raw_key()
+        lane = exchange.request.lane or NO_LANE
+        answer = answer_digest(exchange, strict=self.strict)
+        return Event(exchange.number, lane, exchange.request.n, raw, raw, _place(ask), answer)
+
+
+def settle_keys(ours: Side, theirs: Side) -> None:
+    """Give the events of both sides their keys: an identity is only computed where one side has more of the same."""
+    counts = [Counter(event.raw for event in side.events) for side in (ours, theirs)]
+    odd = {raw for raw in counts[0].keys() | counts[1].keys() if counts[0][raw] != counts[1][raw]}
+    known: dict[bytes, bytes] = {}
+    for side in (ours, theirs):
+        for event in side.events:
+            if event.raw in odd:
+                if event.raw not in known:
+                    identity = side.identity(event.number)
+                    known[event.raw] = event.raw if identity is None else identity.key
+                event.key = known[event.raw]
+
+
+def both_readings(ours: Tape, theirs: Tape) -> Reading:
+    """How the requests of two tapes are read to be compared: by the rules of both, and whatever machine they tell of.
+
+    Raises ValueError for rules that can't be read.
+    """
+    rules = tuple(dict.fromkeys((*taped_rules(ours.head), *taped_rules(theirs.head))))
+    facts = [facts_of(tape.head, tape.notes, whole=tape.seal is not None) for tape in (ours, theirs)]
+    apart = {
+        name: (*facts[0][name], *facts[1][name])
+        for name in facts[0]
+        if name in facts[1] and set(facts[0][name]) != set(facts[1][name])
+    }
+    found = marks(apart, {}) if apart else Marks()
+    versions = {taped_version(ours.head), taped_version(theirs.head)}
+    plain = not rules and not found and len(versions) == 1
+    return Reading(versions.pop() if plain else VERSION, Rules(rules), found)
+
+
+def answer_digest(exchange: Exchange, *, strict: bool) -> bytes:
+    """A digest of an answer: status, headers that count, bytes, and how it ended; not when anything came."""
+    digest = blake3()
+    if exchange.response is not None:
+        digest.update(b"%d\n" % exchange.response.status)
+        for name, value in telling_headers(exchange.response.headers, strict=strict):
+            digest.update(framed(name) + framed(value))
+    digest.update(b"\n")
+    for chunk in exchange.chunks:
+        digest.update(chunk.data)
+    digest.update(b"\n" + (exchange.end.how.encode() if exchange.end is not None else b""))
+    return digest.digest(16)
+
+
+def telling_headers(headers: Headers, *, strict: bool) -> Headers:
+    """The headers of an answer that count, names in lower case."""
+    pairs = ((name.lower(), value) for name, value in headers)
+    return tuple(pair for pair in pairs if strict or pair[0] in _HEADERS)
+
+
+def lane_keys(lanes: Mapping[str, Iterable[Event]]) -> dict[str, tuple[bytes, ...]]:
+    """What each lane asked, as keys."""
+    return {lane: tuple(event.key for event in events) for lane, events in lanes.items()}
+
+
+def _place(ask: Ask) -> bytes:
+    try:
+        return ask.place()
+    except ValueError:
+        return blake3(framed(ask.method) + framed(ask.url)).digest()

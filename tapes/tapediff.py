@@ -1,0 +1,324 @@
+"""Where two runs part: the events of two tapes side by side, and the first that differs. Pure; reads no file.
+
+Events stand for each other by lane, identity and occurrence; those that were changed, by what they say and their place
+in the lane (`alignment.py`, `gaps.py`). Lanes may have other ids in the other run (`lanepairs.py`). The order in which
+lanes that run side by side happened to ask is no difference; the order within a lane is.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from tapeproxy.tapes.alignment import anchor
+from tapeproxy.tapes.branchreads import ReadDifference, reads_apart
+from tapeproxy.tapes.comparisons import Change, Details, changes, details
+from tapeproxy.tapes.differences import Difference
+from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.gaps import Gap
+from tapeproxy.tapes.lanepairs import LaneTree, pair_lanes
+from tapeproxy.tapes.requestlines import summary_line
+from tapeproxy.tapes.sides import NO_LANE, Event, Side, both_readings, lane_keys, settle_keys
+
+type Kind = Literal["same", "moved", "changed", "missing", "extra"]
+"""`missing`: only the first tape has it; `extra`: only the second; `moved`: the same, elsewhere or at another turn."""
+type _Pair = tuple[Event | None, Event | None, tuple[Change, ...]]
+
+KINDS: tuple[Kind, ...] = ("same", "moved", "changed", "missing", "extra")
+
+
+class Order(Protocol):
+    """The causal order of a tape's exchanges."""
+
+    def rank(self, number: int) -> int:
+        """A number that is greater than that of all exchanges that happened before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LanePair:
+    """Lanes that stand for each other, by their ids; None: the other run has no such lane. `name`: what to call it."""
+
+    ours: str | None
+    theirs: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """An exchange of the first tape and what stands for it on the second, by their numbers; one may be None.
+
+    `request`: in one line, as the first tape has it where it does.
+    """
+
+    kind: Kind
+    ours: int | None
+    theirs: int | None
+    lane: LanePair
+    changes: tuple[Change, ...]
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneDiff:
+    """All events of a lane, in its order."""
+
+    lane: LanePair
+    events: tuple[Compared, ...]
+
+    def counts(self) -> dict[Kind, int]:
+        return count(self.events)
+
+
+@dataclass(frozen=True)
+class TapeDiff:
+    """Two tapes side by side. `branch`: the first event that differs, `reads` what was read otherwise before it.
+
+    `outcome`: how the runs ended otherwise; empty where they ended alike.
+    """
+
+    ours: Side
+    theirs: Side
+    lanes: tuple[LaneDiff, ...]
+    branch: Compared | None
+    outcome: tuple[Difference, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing that counts differs."""
+        return self.branch is None and not self.outcome
+
+    def events(self) -> Iterator[Compared]:
+        """All of them, lane by lane."""
+        return (event for lane in self.lanes for event in lane.events)
+
+    def diverged(self) -> list[Compared]:
+        """Those that are not the same."""
+        return [event for event in self.events() if event.kind != "same"]
+
+    def counts(self) -> dict[Kind, int]:
+        return count(self.events())
+
+    def details(self, event: Compared) -> Details:
+        """How an event that is on both tapes differs; read from them anew."""
+        if event.ours is None or event.theirs is None:
+            return Details()
+        return details(self.ours, self.theirs, self.ours.event(event.ours), self.theirs.event(event.theirs))
+
+    def reads(self) -> list[ReadDifference]:
+        """What the runs had read otherwise before they parted; nothing where they did not."""
+        if self.branch is None:
+            return []
+        one = None if self.branch.ours is None else self.ours.exchange(self.branch.ours)
+        other = None if self.branch.theirs is None else self.theirs.exchange(self.branch.theirs)
+        pairs = [lane.lane for lane in self.lanes]
+        lanes = {pair.ours: pair.theirs for pair in pairs if pair.ours is not None and pair.theirs is not None}
+        return list(reads_apart(self.ours.tape, self.theirs.tape, one, other, lanes))
+
+
+def diff_tapes(
+    ours: Tape, theirs: Tape, *, strict: bool = False, order_of: Callable[[Tape], Order] | None = None
+) -> TapeDiff:
+    """Compare two tapes. `strict`: what providers make up anew, and all headers of an answer, count, too.
+
+    Raises ValueError for a tape whose rules can't be read.
+    """
+    reading = both_readings(ours, theirs)
+    one, other = (Side(tape, reading, strict=strict) for tape in (ours, theirs))
+    settle_keys(one, other)
+    lanes = tuple(_lane_diffs(one, other))
+    ranks = [(order_of or _TapeOrder)(tape) for tape in (ours, theirs)]
+    apart = [event for lane in lanes for event in lane.events if event.kind != "same"]
+    branch = min(apart, key=lambda event: _rank(event, ranks), default=None)
+    return TapeDiff(one, other, lanes, branch, tuple(_outcome(ours, theirs)))
+
+
+def only_lane(diff: TapeDiff, lane: str) -> TapeDiff:
+    """The part of a diff about one lane, by its id in either run, or its name. Raises KeyError where there is none."""
+    lanes = tuple(one for one in diff.lanes if lane in (one.lane.ours, one.lane.theirs, one.lane.name))
+    if not lanes:
+        raise KeyError(lane)
+    apart = [event for one in lanes for event in one.events if event.kind != "same"]
+    branch = diff.branch if diff.branch in apart else next(iter(apart), None)
+    return TapeDiff(diff.ours, diff.theirs, lanes, branch, ())
+
+
+def relation(ours: Tape, theirs: Tape) -> str:
+    """What one tape is to the other, in words; empty where it is nothing."""
+    for child, parent, words in ((theirs, ours, ("B", "A")), (ours, theirs, ("A", "B"))):
+        told = child.head.parent
+        if told is not None and parent.seal is not None and parent.seal.trace in told.values():
+            at = (child.head.branch or {}).get("event", (child.head.branch or {}).get("exchange"))
+            return f"{words[0]} is a fork of {words[1]}" + (f" at exchange {at}" if isinstance(at, int) else "")
+    told_both = ours.head.parent, theirs.head.parent
+    return "both are forks of one tape" if told_both[0] is not None and told_both[0] == told_both[1] else ""
+
+
+def source_of(request: Any) -> str:
+    """Where an exchange of a fork's tape comes from: reused, mutated, live; empty where the tape does not say."""
+    told = getattr(request, "source", None) or request.extra.get("source")
+    return told if isinstance(told, str) else ""
+
+
+def count(events: Iterable[Compared]) -> dict[Kind, int]:
+    """How many events there are of each kind."""
+    counts = Counter(event.kind for event in events)
+    return {kind: counts[kind] for kind in KINDS}
+
+
+class _TapeOrder:
+    """The order of the tape: one that can have been."""
+
+    def __init__(self, tape: Tape) -> None:
+        pass
+
+    def rank(self, number: int) -> int:
+        return number
+
+
+def _rank(event: Compared, orders: Sequence[Order]) -> tuple[int, str, int]:
+    places = [
+        (order.rank(number), number)
+        for order, number in zip(orders, (event.ours, event.theirs), strict=True)
+        if number is not None
+    ]
+    rank, number = min(places)
+    return rank, event.lane.ours or event.lane.theirs or "", number
+
+
+def _lane_diffs(one: Side, other: Side) -> Iterator[LaneDiff]:
+    # Which of two moved is a matter of taste; it must not be one of who comes first.
+    if one.digest() <= other.digest():
+        found = _aligned(one, other)
+    else:
+        found = [(b, a, [(y, x, c) for x, y, c in pairs]) for a, b, pairs in _aligned(other, one)]
+    names = [{lane.id: lane.name or "" for lane in side.tape.lanes} for side in (one, other)]
+    for a, b, pairs in sorted(found, key=lambda lane: (_depth_first(lane[0] or lane[1] or ""), lane[0] is None)):
+        name = names[0].get(a or "") or names[1].get(b or "") or a or b or ""
+        lane = LanePair(a, b, name)
+        if pairs:
+            yield LaneDiff(lane, tuple(_compared(one, other, lane, pair) for pair in pairs))
+
+
+def _compared(one: Side, other: Side, lane: LanePair, pair: _Pair) -> Compared:
+    a, b, how = pair
+    number = (None if a is None else a.number), (None if b is None else b.number)
+    if a is None or b is None:
+        kind: Kind = "extra" if a is None else "missing"
+    else:
+        how = (*changes(one, other, a, b), *how)
+        kind = "same" if not how else "moved" if set(how) <= {"lane", "order"} else "changed"
+    line = summary_line(one.ask(a.number)) if a is not None else summary_line(other.ask(b.number)) if b else ""
+    return Compared(kind, *number, lane, how, line)
+
+
+type _Aligned = list[tuple[str | None, str | None, list[_Pair]]]
+
+
+def _aligned(one: Side, other: Side) -> _Aligned:
+    """The lanes of both sides with their events, in pairs."""
+    if not (one.laned and other.laned):
+        return [(NO_LANE, NO_LANE, list(_unordered(one, other, one.events, other.events)))]
+    ours, theirs = one.by_lane(), other.by_lane()
+    trees = [LaneTree(lane_keys(lanes), side.tape.lanes) for side, lanes in ((one, ours), (other, theirs))]
+    pairs = [(NO_LANE, NO_LANE), *pair_lanes(*trees)]
+    out: _Aligned = [
+        (a, b, list((_unordered if a == NO_LANE else _ordered)(one, other, ours.get(a, []), theirs.get(b, []))))
+        for a, b in pairs
+    ]
+    alone = ours.keys() - {a for a, _ in pairs}, theirs.keys() - {b for _, b in pairs}
+    out += [(lane, None, [(event, None, ()) for event in ours[lane]]) for lane in sorted(alone[0])]
+    out += [(None, lane, [(None, event, ()) for event in theirs[lane]]) for lane in sorted(alone[1])]
+    return _moved_lanes(out)
+
+
+def _ordered(one: Side, other: Side, ours: Sequence[Event], theirs: Sequence[Event]) -> Iterator[_Pair]:
+    """The events of two lanes, in the order of ours."""
+    found = anchor([event.key for event in ours], [event.key for event in theirs])
+    pairs: list[_Pair] = [(ours[a], theirs[b], ("order",) if (a, b) in found.moved else ()) for a, b in found.pairs]
+    for left, right in found.gaps:
+        gap = Gap(one, other, [ours[at] for at in left], [theirs[at] for at in right])
+        pairs += [(a, b, ()) for a, b in gap.pairs()]
+    return iter(_in_order(pairs, ours, theirs))
+
+
+def _unordered(one: Side, other: Side, ours: Sequence[Event], theirs: Sequence[Event]) -> Iterator[_Pair]:
+    """The events of runs that do not say whose they are: the same answer to the same request is the same event."""
+    left, right = dict.fromkeys(range(len(ours))), dict.fromkeys(range(len(theirs)))
+    pairs: list[_Pair] = []
+    keys: tuple[Callable[[Event], Hashable], ...] = (lambda e: (e.key, e.answer), lambda e: e.key)
+    for key in keys:
+        waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+        for at in right:
+            waiting[key(theirs[at])].append(at)
+        for at in list(left):
+            if places := waiting.get(key(ours[at])):
+                to = places.popleft()
+                pairs.append((ours[at], theirs[to], ()))
+                del left[at], right[to]
+    gap = Gap(one, other, [ours[at] for at in left], [theirs[at] for at in right])
+    pairs += [(a, b, ()) for a, b in gap.pairs()]
+    return iter(_in_order(pairs, ours, theirs))
+
+
+def _in_order(pairs: list[_Pair], ours: Sequence[Event], theirs: Sequence[Event]) -> list[_Pair]:
+    """Pairs by ours; what only theirs has comes after what stood before it there."""
+    at = {event.number: place for place, event in enumerate(ours)}
+    to = {event.number: place for place, event in enumerate(theirs)}
+    stands = {b.number: at[a.number] for a, b, _ in pairs if a is not None and b is not None}
+    last, after = -1, dict[int, int]()
+    for event in theirs:
+        last = stands.get(event.number, last)
+        after[event.number] = last
+
+    def place(pair: _Pair) -> tuple[int, int, int]:
+        a, b, _ = pair
+        if a is not None:
+            return at[a.number], 0, 0
+        assert b is not None
+        return after[b.number], 1, to[b.number]
+
+    return sorted(pairs, key=place)
+
+
+def _moved_lanes(found: _Aligned) -> _Aligned:
+    """What one lane lost and another got is one event."""
+    lost: defaultdict[bytes, deque[Event]] = defaultdict(deque)
+    for _, _, pairs in found:
+        for a, b, _ in pairs:
+            if b is not None and a is None:
+                lost[b.key].append(b)
+    taken: set[int] = set()
+    out: _Aligned = []
+    for ours, theirs, pairs in found:
+        kept: list[_Pair] = []
+        for a, b, how in pairs:
+            if a is not None and b is None and lost.get(a.key):
+                got = lost[a.key].popleft()
+                taken.add(got.number)
+                how = () if NO_LANE in (a.lane, got.lane) else ("lane",)
+                kept.append((a, got, how))
+            else:
+                kept.append((a, b, how))
+        out.append((ours, theirs, kept))
+    return [
+        (ours, theirs, [(a, b, how) for a, b, how in pairs if a is not None or b is None or b.number not in taken])
+        for ours, theirs, pairs in out
+    ]
+
+
+def _depth_first(lane: str) -> tuple[tuple[int, str], ...]:
+    """Sorts a lane before its children, and those by their numbers."""
+    return tuple((len(part), part) for part in lane.split("/"))
+
+
+def _outcome(ours: Tape, theirs: Tape) -> Iterator[Difference]:
+    words = [_ended(tape) for tape in (ours, theirs)]
+    if words[0] != words[1]:
+        yield Difference("exit", *words)
+
+
+def _ended(tape: Tape) -> str | None:
+    if tape.exit is None:
+        return None
+    return f"killed by {tape.exit.signal}" if tape.exit.signal is not None else f"code {tape.exit.code}"
