@@ -41,6 +41,7 @@ COMMANDS: dict[str, _Lazy] = {
     "repair": _Lazy("repair", "command", "Close a tape whose recording was interrupted."),
     "show": _Lazy("show", "command", "Show what is on a tape, or one exchange whole."),
     "bisect": _Lazy("bisect", "command", "Find the event or the commit at which a run turns bad."),
+    "diff": _Lazy("diff", "command", "Show where two runs part, and what is other in each lane."),
     "encrypt": _Lazy("encrypt", "command", "Encrypt a tape with a passphrase or a key file."),
     "decrypt": _Lazy("encrypt", "decrypt", "Make a plain tape of an encrypted one."),
     "sign": _Lazy("sign", "command", "Sign a tape, so that nobody can make another in its place."),

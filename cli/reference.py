@@ -26,7 +26,7 @@ Made by `python -m tapeproxy.cli.reference` from the commands themselves; a test
 | code | meaning |
 |---|---|
 | 0 | all is well |
-| 1 | `doctor --fail-on-findings`: an error or a warning was found |
+| 1 | `doctor --fail-on-findings`: an error or a warning was found; `diff`: the tapes differ |
 | the agent's own | `record` and `replay` exit with the code of the agent; 128 + N when signal N ended it |
 | 2 | wrong usage, or something that cannot be done (no such tape, a tape that exists): the message says what |
 | 3 | `replay`: a violation; the run asked for something that is not on the tape, whatever the agent made of it |

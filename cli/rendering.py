@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Literal
@@ -38,6 +38,11 @@ def block(text: str, indent: str = "") -> str:
     """`text` with its lines kept and indented, otherwise as `printable`."""
     safe = _CONTROL_IN_BLOCK.sub(_escape, text.replace("\r\n", "\n"))
     return "\n".join(indent + line if line else "" for line in safe.split("\n"))
+
+
+def spelled(text: str, form: Callable[[str], str]) -> str:
+    """`text` with its lines kept, and `form` of the escape in place of each character that would act or hide."""
+    return _CONTROL_IN_BLOCK.sub(lambda match: form(_escape(match)), text.replace("\r\n", "\n"))
 
 
 def _escape(match: re.Match[str]) -> str:

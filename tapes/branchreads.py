@@ -1,8 +1,9 @@
-"""What two runs had read from clock, chance, environment and files before they parted, as far as the tapes tell. Pure."""
+"""What two runs had read from clock, chance, environment and files before they parted, as far as tapes tell. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Literal
 
 from tapeproxy.tapes.differences import Difference
@@ -42,12 +43,7 @@ def reads_apart(
     if ours.head.seed != theirs.head.seed:
         yield ReadDifference("chance", "the seed of all random numbers", _seed(ours), _seed(theirs))
     yield from _env(ours, theirs)
-    found = 0
-    for difference in _values(ours, theirs, one, other, lanes):
-        found += 1
-        if found > _LISTED:
-            return
-        yield difference
+    yield from islice(_values(ours, theirs, one, other, lanes), _LISTED)
 
 
 def _clock(ours: Tape, theirs: Tape, one: Exchange | None, other: Exchange | None) -> Iterator[ReadDifference]:
@@ -87,9 +83,9 @@ def _env(ours: Tape, theirs: Tape) -> Iterator[ReadDifference]:
     known = [{env.name: env.digest for env in tape.envs} for tape in (ours, theirs)]
     comparable = ours.head.seed == theirs.head.seed
     for name in sorted(known[0].keys() | known[1].keys()):
-        words = [_env_words(side, name, comparable=comparable) for side in known]
-        if words[0] != words[1]:
-            yield ReadDifference("env", name, *words)
+        was, now = (_env_words(side, name, comparable=comparable) for side in known)
+        if was != now:
+            yield ReadDifference("env", name, was, now)
 
 
 def _env_words(side: Mapping[str, str | None], name: str, *, comparable: bool) -> str | None:

@@ -19,11 +19,13 @@ from tapeproxy.tapes.differences import Difference, body_differences, difference
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.sides import Event, Side, telling_headers
+from tapeproxy.tapes.wording import excerpts
 
 type Change = Literal["request", "status", "ending", "response", "lane", "order"]
 """What of an event is another; stable words. `lane` and `order`: it is the same, elsewhere."""
 
 _WORDS: Final[tuple[Change, ...]] = ("status", "ending")
+_GIST: Final = 400
 _MOST: Final = 100
 """Differences of one kind that are looked at."""
 _ASKED_ANEW = re.compile(
@@ -105,6 +107,15 @@ def details(ours: Side, theirs: Side, one: Event, other: Event) -> Details:
     return Details(tuple(asked), answered, context, (before, after))
 
 
+def gist(exchange: Exchange) -> str:
+    """What an exchange is about, in a few words: of an LLM call, its last message; empty for anything else."""
+    messages = _messages(exchange)
+    if not messages:
+        return ""
+    text = " ".join(message_text(messages[-1])[:_GIST].split())
+    return f"{messages[-1].role}: {excerpts(text, None)[0]}"
+
+
 def _messages(exchange: Exchange) -> tuple[Message, ...]:
     request = exchange.request
     return read_messages(request.url, request.headers, exchange.request_body)
@@ -128,7 +139,7 @@ def _request(ours: Side, theirs: Side, one: Event, other: Event, *, is_call: boo
     anew: list[Difference] = []
     found = False
     for difference in differences(a, b):
-        plain = replace(difference, rule="")
+        plain = _told(difference)
         if is_call and _is_anew(difference, _ASKED_ANEW):
             anew.append(plain)
         else:
@@ -158,31 +169,31 @@ def _response(a: Exchange, b: Exchange, side: Side, *, is_call: bool) -> Iterato
 
 
 def _outlines(a: Exchange, b: Exchange) -> Iterator[Difference]:
-    statuses = [str(one.response.status) if one.response is not None else None for one in (a, b)]
-    if statuses[0] != statuses[1]:
-        yield Difference("status", *statuses)
-    endings = [one.end.how if one.end is not None else None for one in (a, b)]
-    if endings[0] != endings[1]:
-        yield Difference("ending", *endings)
+    was, now = (str(one.response.status) if one.response is not None else None for one in (a, b))
+    if was != now:
+        yield Difference("status", was, now)
+    was, now = (one.end.how if one.end is not None else None for one in (a, b))
+    if was != now:
+        yield Difference("ending", was, now)
 
 
 def _headers(a: Exchange, b: Exchange, *, strict: bool) -> Iterator[Difference]:
     assert a.response is not None
     assert b.response is not None
-    found = [telling_headers(one.response.headers, strict=strict) for one in (a, b) if one.response is not None]
-    for name in dict.fromkeys(name for headers in found for name, _ in headers):
-        values = [b", ".join(value for n, value in headers if n == name).decode("latin-1") for headers in found]
-        if values[0] != values[1]:
-            yield Difference(f"header {name.decode('latin-1')}", *(value or None for value in values))
+    taped, asked = (telling_headers(one.headers, strict=strict) for one in (a.response, b.response))
+    for name in dict.fromkeys(name for name, _ in (*taped, *asked)):
+        was, now = (b", ".join(value for n, value in side if n == name).decode("latin-1") for side in (taped, asked))
+        if was != now:
+            yield Difference(f"header {name.decode('latin-1')}", was or None, now or None)
 
 
 def _answers(a: Exchange, b: Exchange, side: Side) -> Iterator[Difference]:
-    calls = read_call(a), read_call(b)
-    if calls[0] is None or calls[1] is None or not (calls[0].streamed or calls[1].streamed):
+    one, other = read_call(a), read_call(b)
+    if one is None or other is None or not (one.streamed or other.streamed):
         yield from (found for found in _bodies(a, b, side) if not _is_anew(found, _ANSWERED_ANEW))
         return
-    for found in json_differences(*(_assembled(call) for call in calls if call is not None)):
-        yield replace(found, where=found.where.replace("body ", "answer ", 1), rule="")
+    for found in json_differences(_assembled(one), _assembled(other)):
+        yield replace(_told(found), where=found.where.replace("body ", "answer ", 1))
 
 
 def _assembled(call: Call) -> dict[str, Any]:
@@ -207,9 +218,12 @@ def _arguments(call: ToolCall) -> Any:
 
 
 def _bodies(a: Exchange, b: Exchange, side: Side) -> Iterator[Difference]:
-    taped, asked = _canonical(a, side), _canonical(b, side)
-    for found in body_differences(taped, asked):
-        yield replace(found, rule="")
+    yield from map(_told, body_differences(_canonical(a, side), _canonical(b, side)))
+
+
+def _told(found: Difference) -> Difference:
+    """Without what is for whoever makes rules: two small numbers are no counter here."""
+    return replace(found, rule="", kind="" if found.kind in ("counter", "path") else found.kind)
 
 
 def _canonical(exchange: Exchange, side: Side) -> Body:

@@ -135,24 +135,27 @@ def _roughly(one: tuple[bytes, bytes], other: tuple[bytes, bytes]) -> float:
     return 0.5 + 0.5 * (sum(shared_ends(one[1], other[1])) / longer if longer else 1.0)
 
 
-def _news(side: Side, events: Sequence[Event]) -> Iterator[frozenset[bytes]]:
+def _news(side: Side, events: Sequence[Event]) -> Iterator[tuple[bytes, ...]]:
     """The last strings that each request has where it differs from the one before it."""
     before = b""
     for event in events:
         body = side.ask(event.number).body
         start, end = shared_ends(before, body)
         middle = body[max(start, len(body) - end - _END) : len(body) - end]
-        yield frozenset(_STRING.findall(middle)[-_STRINGS:])
+        yield tuple(dict.fromkeys(_STRING.findall(middle)[-_STRINGS:]))
         before = body
 
 
-def _same_news(ours: Iterator[frozenset[bytes]], theirs: Iterator[frozenset[bytes]]) -> list[tuple[int, int]]:
+def _same_news(ours: Iterator[tuple[bytes, ...]], theirs: Iterator[tuple[bytes, ...]]) -> list[tuple[int, int]]:
     """Positions of requests that bring the same news, where no other request does, by the first of each pair."""
     places = [_once(side) for side in (ours, theirs)]
+    newest = [{at: text for text, at in side.items()} for side in places]
     votes: dict[tuple[int, int], int] = {}
     for text, at in places[0].items():
         if (to := places[1].get(text)) is not None:
-            votes[at, to] = votes.get((at, to), 0) + 1
+            # What a request ends in is its own; what comes before that may be an earlier one's that is missing.
+            own = newest[0][at] == newest[1][to] == text
+            votes[at, to] = votes.get((at, to), 0) + 1 + own * _STRINGS
     taken: tuple[set[int], set[int]] = (set(), set())
     for at, to in sorted(votes, key=lambda pair: (-votes[pair], pair)):
         if at in taken[0] or to in taken[1]:
@@ -163,7 +166,7 @@ def _same_news(ours: Iterator[frozenset[bytes]], theirs: Iterator[frozenset[byte
     return sorted(votes)
 
 
-def _once(side: Iterator[frozenset[bytes]]) -> dict[bytes, int]:
+def _once(side: Iterator[tuple[bytes, ...]]) -> dict[bytes, int]:
     """The texts that one request alone brings, with its position."""
     found: dict[bytes, int] = {}
     more: set[bytes] = set()

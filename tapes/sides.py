@@ -58,7 +58,7 @@ class Side:
         self.reading = reading
         self.strict = strict
         self.events = [self._event(exchange) for exchange in tape.exchanges]
-        self.laned = any(event.lane != NO_LANE for event in self.events)
+        self.laned = not self.events or any(event.lane != NO_LANE for event in self.events)
 
     def event(self, number: int) -> Event:
         """The event of this exchange."""

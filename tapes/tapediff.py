@@ -8,11 +8,12 @@ lanes that run side by side happened to ask is no difference; the order within a
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from tapeproxy.tapes.alignment import anchor
 from tapeproxy.tapes.branchreads import ReadDifference, reads_apart
-from tapeproxy.tapes.comparisons import Change, Details, changes, details
+from tapeproxy.tapes.causality import Causality
+from tapeproxy.tapes.comparisons import Change, Details, changes, details, gist
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.gaps import Gap
@@ -25,14 +26,6 @@ type Kind = Literal["same", "moved", "changed", "missing", "extra"]
 type _Pair = tuple[Event | None, Event | None, tuple[Change, ...]]
 
 KINDS: tuple[Kind, ...] = ("same", "moved", "changed", "missing", "extra")
-
-
-class Order(Protocol):
-    """The causal order of a tape's exchanges."""
-
-    def rank(self, number: int) -> int:
-        """A number that is greater than that of all exchanges that happened before."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +58,11 @@ class LaneDiff:
 
     lane: LanePair
     events: tuple[Compared, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether none of them differs."""
+        return all(event.kind == "same" for event in self.events)
 
     def counts(self) -> dict[Kind, int]:
         return count(self.events)
@@ -105,6 +103,12 @@ class TapeDiff:
             return Details()
         return details(self.ours, self.theirs, self.ours.event(event.ours), self.theirs.event(event.theirs))
 
+    def gist(self, event: Compared) -> str:
+        """What an event is about, in a few words; empty for what is no LLM call."""
+        if event.ours is not None:
+            return gist(self.ours.exchange(event.ours))
+        return "" if event.theirs is None else gist(self.theirs.exchange(event.theirs))
+
     def reads(self) -> list[ReadDifference]:
         """What the runs had read otherwise before they parted; nothing where they did not."""
         if self.branch is None:
@@ -116,9 +120,7 @@ class TapeDiff:
         return list(reads_apart(self.ours.tape, self.theirs.tape, one, other, lanes))
 
 
-def diff_tapes(
-    ours: Tape, theirs: Tape, *, strict: bool = False, order_of: Callable[[Tape], Order] | None = None
-) -> TapeDiff:
+def diff_tapes(ours: Tape, theirs: Tape, *, strict: bool = False) -> TapeDiff:
     """Compare two tapes. `strict`: what providers make up anew, and all headers of an answer, count, too.
 
     Raises ValueError for a tape whose rules can't be read.
@@ -127,10 +129,7 @@ def diff_tapes(
     one, other = (Side(tape, reading, strict=strict) for tape in (ours, theirs))
     settle_keys(one, other)
     lanes = tuple(_lane_diffs(one, other))
-    ranks = [(order_of or _TapeOrder)(tape) for tape in (ours, theirs)]
-    apart = [event for lane in lanes for event in lane.events if event.kind != "same"]
-    branch = min(apart, key=lambda event: _rank(event, ranks), default=None)
-    return TapeDiff(one, other, lanes, branch, tuple(_outcome(ours, theirs)))
+    return TapeDiff(one, other, lanes, _branch(one, other, lanes), tuple(_outcome(ours, theirs)))
 
 
 def only_lane(diff: TapeDiff, lane: str) -> TapeDiff:
@@ -138,9 +137,7 @@ def only_lane(diff: TapeDiff, lane: str) -> TapeDiff:
     lanes = tuple(one for one in diff.lanes if lane in (one.lane.ours, one.lane.theirs, one.lane.name))
     if not lanes:
         raise KeyError(lane)
-    apart = [event for one in lanes for event in one.events if event.kind != "same"]
-    branch = diff.branch if diff.branch in apart else next(iter(apart), None)
-    return TapeDiff(diff.ours, diff.theirs, lanes, branch, ())
+    return TapeDiff(diff.ours, diff.theirs, lanes, _branch(diff.ours, diff.theirs, lanes), ())
 
 
 def relation(ours: Tape, theirs: Tape) -> str:
@@ -166,17 +163,16 @@ def count(events: Iterable[Compared]) -> dict[Kind, int]:
     return {kind: counts[kind] for kind in KINDS}
 
 
-class _TapeOrder:
-    """The order of the tape: one that can have been."""
+def _branch(one: Side, other: Side, lanes: Iterable[LaneDiff]) -> Compared | None:
+    """The first event that differs; of those that nothing orders, that of the first lane."""
+    apart = [event for lane in lanes for event in lane.events if event.kind != "same"]
+    if not apart:
+        return None
+    orders = [Causality.of(side.tape) for side in (one, other)]
+    return min(apart, key=lambda event: _rank(event, orders))
 
-    def __init__(self, tape: Tape) -> None:
-        pass
 
-    def rank(self, number: int) -> int:
-        return number
-
-
-def _rank(event: Compared, orders: Sequence[Order]) -> tuple[int, str, int]:
+def _rank(event: Compared, orders: Sequence[Causality]) -> tuple[int, str, int]:
     places = [
         (order.rank(number), number)
         for order, number in zip(orders, (event.ours, event.theirs), strict=True)
@@ -313,9 +309,9 @@ def _depth_first(lane: str) -> tuple[tuple[int, str], ...]:
 
 
 def _outcome(ours: Tape, theirs: Tape) -> Iterator[Difference]:
-    words = [_ended(tape) for tape in (ours, theirs)]
-    if words[0] != words[1]:
-        yield Difference("exit", *words)
+    was, now = (_ended(tape) for tape in (ours, theirs))
+    if was != now:
+        yield Difference("exit", was, now)
 
 
 def _ended(tape: Tape) -> str | None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 EXCERPT = 60
 """Characters of a value that are shown."""
@@ -12,6 +12,8 @@ _CONTEXT = 5
 _MOST_WORDS = 600
 """Of texts that differ over more words than this, only the beginning of the difference is compared word by word."""
 _MOST_CHANGES = 3
+_BREAK = re.compile(r"\s")
+_LONGEST_WORD = 200
 # A time, a path or a uuid is one word.
 _WORD = re.compile(r"[\w/~][\w.:/+@-]*\w|\w|\s+|[^\w\s]")
 
@@ -134,3 +136,32 @@ def _cut(text: str | None, start: int) -> str | None:
         return None
     piece = text[start : start + EXCERPT]
     return ("…" if start else "") + piece + ("…" if start + EXCERPT < len(text) else "")
+
+
+type Run = tuple[Literal["same", "out", "in"], str]
+
+
+def word_runs(taped: str, asked: str) -> list[Run]:
+    """Both texts whole, in runs: what they share, what only the taped one has (`out`), what only the other one (`in`).
+
+    Where very much differs, one run is taken out and another put in.
+    """
+    start, end = shared_ends(taped, asked)
+    # Whole words: back to where the one begins in which the texts part, and on to where it ends.
+    start = max((match.end() for match in _BREAK.finditer(taped, max(start - _LONGEST_WORD, 0), start)), default=0)
+    rest = len(taped) - end
+    tail = _BREAK.search(taped, rest)
+    end = min(len(taped) - tail.start() if tail is not None and end else 0, end)
+    middles = [text[start : len(text) - end] for text in (taped, asked)]
+    words = [_WORD.findall(middle) for middle in middles]
+    runs: list[Run] = [("same", taped[:start])]
+    if max(map(len, words)) > 2 * _MOST_WORDS:
+        runs += [("out", middles[0]), ("in", middles[1])]
+    else:
+        for what, a0, a1, b0, b1 in SequenceMatcher(str.isspace, words[0], words[1]).get_opcodes():
+            if what == "equal":
+                runs.append(("same", "".join(words[0][a0:a1])))
+            else:
+                runs += [("out", "".join(words[0][a0:a1])), ("in", "".join(words[1][b0:b1]))]
+    runs.append(("same", taped[len(taped) - end :] if end else ""))
+    return [run for run in runs if run[1]]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapeproxy.tapes.wording import excerpts, shared_ends, shared_prefix, word_changes, word_diff
+from tapeproxy.tapes.wording import excerpts, shared_ends, shared_prefix, word_changes, word_diff, word_runs
 
 SHORT = st.text("ab ", max_size=300)
 
@@ -79,3 +79,33 @@ def test_roughly_shared_ends_are_a_little_less_and_never_more(shared: str, more:
     exact, rough = shared_ends(one, other), shared_ends(one, other, grain)
     assert sum(exact) - 2 * (grain - 1) <= sum(rough) <= sum(exact)
     assert exact[0] - grain < rough[0] <= exact[0]
+
+
+@pytest.mark.parametrize(
+    ("taped", "asked", "expected"),
+    [
+        ("", "", []),
+        ("same", "same", [("same", "same")]),
+        ("", "new", [("in", "new")]),
+        (
+            "at noon the tide",
+            "at dusk the tide",
+            [("same", "at "), ("out", "noon"), ("in", "dusk"), ("same", " the tide")],
+        ),
+        ("noontide", "noonday", [("out", "noontide"), ("in", "noonday")]),
+    ],
+)
+def test_whole_texts_in_runs(taped: str, asked: str, expected: list[tuple[str, str]]) -> None:
+    assert word_runs(taped, asked) == expected
+
+
+@given(st.text("ab c.\n/:é", max_size=14), st.text("ab c.\n/:é", max_size=14))
+def test_runs_are_the_whole_of_both_texts(taped: str, asked: str) -> None:
+    runs = word_runs(taped, asked)
+    assert "".join(text for what, text in runs if what != "in") == taped
+    assert "".join(text for what, text in runs if what != "out") == asked
+
+
+def test_texts_that_differ_in_thousands_of_words_are_two_runs() -> None:
+    a, b = (" ".join(f"{letter}{at}" for at in range(3000)) for letter in "ab")
+    assert [what for what, _ in word_runs(f"x {a} y", f"x {b} y")] == ["same", "out", "in", "same"]
