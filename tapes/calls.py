@@ -45,6 +45,12 @@ def read_call(exchange: Exchange) -> Call | None:
     )
 
 
+def dialect_of(url: bytes, headers: Headers, body: bytes) -> str | None:
+    """The name of the dialect that a request to a model is in; None when it is something else."""
+    found = _read_request(url, headers, body)
+    return None if found is None else found[0].name
+
+
 def read_messages(url: bytes, headers: Headers, body: bytes) -> tuple[Message, ...]:
     """The messages of a request to a model, system prompt and all; none when it is something else."""
     found = _read_request(url, headers, body)

@@ -18,6 +18,7 @@ from tapeproxy.tapes.answers import Answer, Finish, Part, head, render
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.identity import Target
+from tapeproxy.tapes.statuses import reason_of
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s)")
 _NS = {"ms": 1e6, "s": 1e9}
@@ -25,22 +26,6 @@ _LONGEST = 3600 * 10**9
 _NTH = re.compile(r"(\d+)(?:-(\d*))?")
 _HELP = "write it like 'host=api.openai.com nth=2 status=429'; docs/CLI.md lists the words"
 _BODILESS = (204, 304)
-_REASONS = {
-    400: b"Bad Request",
-    401: b"Unauthorized",
-    403: b"Forbidden",
-    404: b"Not Found",
-    408: b"Request Timeout",
-    409: b"Conflict",
-    413: b"Content Too Large",
-    422: b"Unprocessable Content",
-    429: b"Too Many Requests",
-    500: b"Internal Server Error",
-    502: b"Bad Gateway",
-    503: b"Service Unavailable",
-    504: b"Gateway Timeout",
-    529: b"Overloaded",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +132,7 @@ def _refusal(fault: Fault, status: int) -> Answer:
         *fault.headers,
     )
     raw = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)
-    return Answer(iter((Part(0, head(status, _REASONS.get(status, b""), raw) + body),)), "keep", len(body))
+    return Answer(iter((Part(0, head(status, reason_of(status), raw) + body),)), "keep", len(body))
 
 
 def _cut(parts: Iterator[Part], heads: int, left: int) -> Iterator[Part]:

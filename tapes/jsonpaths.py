@@ -65,17 +65,21 @@ def parse_path(text: str) -> JsonPath:
     """Read a path. Raises ValueError that says where it stops making sense."""
     if not text.startswith("$"):
         raise ValueError(f"a JSON path begins with $, as $.metadata.id does, but this is {text!r}")
+    steps, at = read_steps(text, 1)
+    if at < len(text):
+        raise ValueError(
+            f"the JSON path {text!r} cannot be read from {text[at:]!r} on: it has .name, ['name'], [0], [*], .."
+        )
+    return JsonPath(steps)
+
+
+def read_steps(text: str, at: int) -> tuple[tuple[Step, ...], int]:
+    """The steps that stand in `text` from `at` on, and where they end. Raises ValueError for a name without end."""
     steps: list[Step] = []
-    at = 1
-    while at < len(text):
-        match = _STEP.match(text, at)
-        if match is None:
-            raise ValueError(
-                f"the JSON path {text!r} cannot be read from {text[at:]!r} on: it has .name, ['name'], [0], [*], .."
-            )
+    while match := _STEP.match(text, at):
         steps.append(Step(_name(match), match["deep"] is not None))
         at = match.end()
-    return JsonPath(tuple(steps))
+    return tuple(steps), at
 
 
 def _name(match: re.Match[str]) -> str | int | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 
 
 class StringAt(NamedTuple):
@@ -24,7 +24,7 @@ def strings_in(text: bytes) -> Iterator[StringAt]:
     path: list[str] = []
     counts: list[int | None] = []
     named = False
-    for match in _TOKEN.finditer(text):
+    for match in TOKEN.finditer(text):
         word = match[0]
         if word in (b"{", b"["):
             path.append("" if word == b"{" else "[0]")

@@ -67,8 +67,7 @@ class EventParser:
 
     def finish(self) -> Event | None:
         """The event that the stream ended in. A browser drops it; some servers leave out the last blank line."""
-        self._take(self._lines.finish())
-        return self._dispatch()
+        return self._take(self._lines.finish()) or self._dispatch()
 
     def _take(self, line: bytes) -> Event | None:
         if self._first:

@@ -28,6 +28,7 @@ CASES: dict[str, tuple[bytes, list[Event]]] = {
     "a colon in the value": (b"data:a:b: c\n\n", [Event("a:b: c")]),
     "UTF-8, and what is not": (b"data: \xe2\x82\xac \xff\n\n", [Event("€ \ufffd")]),
     "no blank line at the end": (b"data: 1\n\nevent: e\ndata: 2", [Event("1"), Event("2", "e")]),
+    "one line end at the end": (b"data: 1\n\ndata: 2\n", [Event("1"), Event("2")]),
     "nothing": (b"", []),
     "blank lines only": (b"\r\n\n\r", []),
 }
