@@ -1,12 +1,13 @@
 """The shims of a fork: told where each lane leaves the tape; what they report is taped, and heard as in a replay."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 
 from tapeproxy.proxy.replayer import Replayer
-from tapeproxy.proxy.shimming import ShimSettings, epoch_ns, hash_seed_for, new_seed, shim_environment, write_reads
+from tapeproxy.proxy.shimming import shim_environment
 from tapeproxy.proxy.shims import Shims
 from tapeproxy.proxy.sidecar import Line
 from tapeproxy.proxy.strangers import Strangers
@@ -28,24 +29,11 @@ class ForkShims(Shims):
 
     def fork_variables(self, parent: Mapping[str, str], proxy: str, sidecar: Path) -> dict[str, str]:
         """The variables for the agent's processes, which write to the folder `sidecar`."""
-        head = self._tape.head
-        reads, fork = self._folder / "reads", self._folder / "fork"
-        write_reads(self._tape, reads)
+        fork = self._folder / "fork"
         fork.touch(mode=0o600)
         fork.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in fork_lines(self._plan)))
-        settings = ShimSettings(
-            mode="fork",
-            seed=head.seed or new_seed(),
-            hash_seed=head.hash_seed or hash_seed_for(parent),
-            tmpdir=str(self._tmpdir.path),
-            origin_ns=epoch_ns(head.started_at) + (head.origin or 0),
-            sidecar=sidecar.absolute(),
-            proxy=proxy,
-            reads=reads,
-            strict=True,
-            fork=fork,
-        )
-        return shim_environment(parent, settings)
+        told = replace(self.settings(parent, proxy), mode="fork", sidecar=sidecar.absolute(), fork=fork)
+        return shim_environment(parent, told)
 
     def hear(self, line: Line) -> None:
         """Take a line of the shims."""

@@ -78,6 +78,10 @@ class Shims:
 
     def variables(self, parent: Mapping[str, str], proxy: str) -> dict[str, str]:
         """The variables for the agent's processes."""
+        return shim_environment(parent, self.settings(parent, proxy))
+
+    def settings(self, parent: Mapping[str, str], proxy: str) -> ShimSettings:
+        """What the shims are told; writes the files that they read."""
         head = self._tape.head
         epoch = epoch_ns(head.started_at)
         reads = self._folder / "reads"
@@ -85,7 +89,7 @@ class Shims:
         locks = self._folder / "locks"
         if self._threads:
             write_order(self._tape, locks)
-        settings = ShimSettings(
+        return ShimSettings(
             mode="replay",
             seed=head.seed or new_seed(),
             hash_seed=head.hash_seed or hash_seed_for(parent),
@@ -100,7 +104,6 @@ class Shims:
             threads=str(locks) if self._threads else "",
             edges=has_edges(self._tape.head),
         )
-        return shim_environment(parent, settings)
 
     def _io_settings(self) -> IoSettings | None:
         if self._io == "live":

@@ -1,0 +1,378 @@
+"""Forks, whole: a real mitmproxy, real clients, the fake provider, which counts what reaches it."""
+
+import json
+import re
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from clirun import Cli, maps
+
+from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.testing import FakeProvider
+
+TEAM = str(Path(__file__).with_name("programs") / "team.py")
+EMPTY = '{"query":"tides","results":[]}'
+CHANGED = '{"query":"tides","results":[{"title":"Changed"}]}'
+
+
+@dataclass(slots=True)
+class Ran:
+    """What a run printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(slots=True)
+class Bench:
+    """One agent, one provider, tapes `t.gz` (the parent) and `c.gz` (the child)."""
+
+    cli: Cli
+    provider: FakeProvider
+    recorded: Path | None = None
+    words: tuple[str, ...] = ()
+    program: str = TEAM
+
+    @property
+    def argv(self) -> list[str]:
+        return ["--", sys.executable, self.program, *self.words]
+
+    def record(self, *options: str) -> Tape:
+        """Record the agent; of the usual one there is a tape."""
+        if self.recorded is not None and not (options or self.words) and self.program == TEAM:
+            shutil.copy(self.recorded, self.cli.cwd / "t.gz")
+            return load(self.recorded)[0]
+        done = self.cli.run("record", "-o", "t.gz", *options, *maps(self.provider.url), *self.argv, keys=True)
+        assert done.returncode == 0, done.stderr
+        self.provider.requests.clear()
+        return load(self.cli.cwd / "t.gz")[0]
+
+    def fork(self, *options: str, tape: str = "t.gz", child: str = "c.gz", keys: bool = True) -> Ran:
+        words = ["fork", tape, "-o", child, *options, *maps(self.provider.url), *self.argv]
+        done = self.cli.run(*words, keys=keys)
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def child(self, name: str = "c.gz") -> Tape:
+        tape, ending = load(self.cli.cwd / name)
+        assert ending.canonical
+        return tape
+
+    def replay(self, tape: str = "c.gz") -> Ran:
+        """Replay offline: on every event of the tape, without drift."""
+        done = self.cli.run("replay", tape, *self.argv)
+        said = re.search(r"(\d+) of (\d+) exchanges served, 0 violations", done.stderr)
+        assert said is not None, done.stderr
+        assert said[1] == said[2], done.stderr
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def asked(self) -> list[str]:
+        """What has reached the provider since the recording."""
+        return [request.target + request.body.decode() for request in self.provider.requests]
+
+
+@pytest.fixture(scope="module")
+def recorded(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tape of the usual agent."""
+    folder = tmp_path_factory.mktemp("team")
+    tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+    with FakeProvider(script={"gap_ms": [1, 3]}, tls=tls) as provider:
+        Bench(Cli(folder, home), provider).record()
+    return folder / "t.gz"
+
+
+@pytest.fixture
+def bench(cli: Cli, provider: FakeProvider, recorded: Path) -> Bench:
+    return Bench(cli, provider, recorded)
+
+
+def event(tape: Tape, lane: str, n: int) -> Exchange:
+    return next(one for one in tape.exchanges if (one.request.lane, one.request.n) == (lane, n))
+
+
+def lane(tape: Tape, name: str) -> list[Exchange]:
+    return [one for one in tape.exchanges if one.request.lane == name]
+
+
+def bytes_of(exchanges: Sequence[Exchange]) -> list[object]:
+    """All that an event is, but when it was and what record it stands on."""
+    out: list[object] = []
+    for one in exchanges:
+        asked, answer, end = one.request, one.response, one.end
+        assert answer is not None
+        assert end is not None
+        out.append((asked.method, asked.url, asked.http, asked.headers, asked.body, asked.lane, asked.n, asked.reads))
+        out.append((answer.status, answer.reason, answer.http, answer.headers, answer.framing, answer.informational))
+        out.append(([chunk.data for chunk in one.chunks], end.how, end.trailers))
+    return out
+
+
+def sources(tape: Tape) -> dict[str, list[str | None]]:
+    return {
+        name: [one.request.source for one in lane(tape, name)]
+        for name in {o.request.lane or "" for o in tape.exchanges}
+    }
+
+
+# --- the promise ---------------------------------------------------------------------------------------------------
+
+
+def test_only_the_causal_future_of_a_changed_answer_runs_live(bench: Bench) -> None:
+    parent = bench.record()
+    changed = event(parent, "m/t0", 0)
+    before = time.time()
+    ran = bench.fork("--at", str(changed.number), "--body", CHANGED)
+    assert ran.code == 0, ran.err
+    assert ran.err.splitlines()[-1] == "tapeproxy: 3 reused, 1 mutated, 2 live: c.gz"
+    asked = bench.asked()
+    assert len(asked) == 2
+    assert "worker_a: tides" in asked[0]
+    assert "Changed" in asked[0]
+    assert "synthesize" in asked[1]
+    child = bench.child()
+    assert sources(child) == {"m": ["reused", "live"], "m/t0": ["mutated", "live"], "m/t1": ["reused", "reused"]}
+    assert bytes_of(lane(child, "m/t1")) == bytes_of(lane(parent, "m/t1"))
+    assert bytes_of(lane(child, "m")[:1]) == bytes_of(lane(parent, "m")[:1])
+    told = json.loads(ran.out.splitlines()[0])
+    assert before < told["clock"] < time.time()  # real time, after the change
+    assert "Changed" in told["out"]["worker_a"]
+    assert bench.cli.run("verify", "c.gz").returncode == 0
+    bench.provider.stop()
+    assert bench.replay().out == ran.out
+
+
+def test_an_agent_with_an_sdk_is_forked_as_any_other(bench: Bench) -> None:
+    bench.words = ("sdk",)
+    parent = bench.record()
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED)
+    assert (ran.code, ran.err.splitlines()[-1]) == (0, "tapeproxy: 3 reused, 1 mutated, 2 live: c.gz")
+    bench.provider.stop()
+    assert bench.replay().out == ran.out
+
+
+def test_the_child_s_head_tells_where_it_comes_from(bench: Bench) -> None:
+    parent = bench.record()
+    number = event(parent, "m/t0", 0).number
+    assert bench.fork("--at", str(number), "--body", CHANGED).code == 0
+    head = bench.child().head
+    assert parent.seal is not None
+    assert head.parent is not None
+    assert (head.parent["name"], head.parent["trace"]) == ("t.gz", parent.seal.trace)
+    assert head.parent["last"] == load(bench.cli.cwd / "t.gz")[1].hash
+    assert head.branch == {"events": [number], "rerun": "future", "served": 3, "lane": "m/t0", "n": 0}
+    assert head.edit == {"event": number, "body": CHANGED}
+    assert (head.seed, head.hash_seed, head.tmpdir) == (parent.head.seed, parent.head.hash_seed, parent.head.tmpdir)
+
+
+def test_a_child_can_be_forked_again(bench: Bench) -> None:
+    parent = bench.record()
+    assert bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED).code == 0
+    child = bench.child()
+    bench.provider.requests.clear()
+    again = bench.fork("--at", str(event(child, "m/t1", 0).number), "--body", CHANGED, tape="c.gz", child="d.gz")
+    assert again.code == 0, again.err
+    grandchild = bench.child("d.gz")
+    assert sources(grandchild) == {"m": ["reused", "live"], "m/t0": ["reused", "reused"], "m/t1": ["mutated", "live"]}
+    assert bytes_of(lane(grandchild, "m/t0")) == bytes_of(lane(child, "m/t0"))
+    assert [("worker_b:" in text, "synthesize" in text) for text in bench.asked()] == [(True, False), (False, True)]
+    bench.provider.stop()
+    assert bench.replay("d.gz").out == again.out
+
+
+def test_streams_keep_their_pieces_whether_reused_or_live(bench: Bench) -> None:
+    parent = bench.record()
+    assert bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED).code == 0
+    child = bench.child()
+    reused, was, live = event(child, "m/t1", 1), event(parent, "m/t1", 1), event(child, "m/t0", 1)
+    assert len(was.chunks) > 3
+    assert [chunk.data for chunk in reused.chunks] == [chunk.data for chunk in was.chunks]
+    assert len(live.chunks) > 3
+    assert live.chunks[-1].t is not None
+    assert live.chunks[0].t is not None
+    assert live.chunks[-1].t > live.chunks[0].t
+
+
+def test_a_lane_that_the_tape_does_not_have_runs_live_below_the_future(bench: Bench) -> None:
+    parent = bench.record()
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", EMPTY)
+    assert ran.code == 0, ran.err
+    child = bench.child()
+    assert sources(child)["m/t0/t0"] == ["live"]
+    assert "worker_a helper" in ran.out
+    bench.provider.stop()
+    assert bench.replay().out == ran.out
+
+
+# --- what may not go out -------------------------------------------------------------------------------------------
+
+
+def test_a_lane_outside_of_the_future_that_asks_something_else_is_refused(bench: Bench) -> None:
+    parent = bench.record()
+    agent = Path(TEAM).read_text().replace('"worker_b": "moon"', '"worker_b": "sun"')
+    path = bench.cli.cwd / "team.py"
+    path.write_text(agent)
+    bench.program = str(path)
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED)
+    assert ran.code == 3
+    assert "this request is not on the tape" in ran.err
+    assert not [text for text in bench.asked() if "sun" in text or "worker_b:" in text]
+    assert sources(bench.child())["m/t1"][0] == "refused"
+
+
+def test_without_the_key_nothing_is_run(bench: Bench) -> None:
+    parent = bench.record()
+    at = ["--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED]
+    ran = bench.fork(*at, keys=False)
+    assert (ran.code, ran.out) == (2, "")
+    assert "a fork calls the world, and ANTHROPIC_API_KEY, OPENAI_API_KEY are not set" in ran.err
+    assert "--keyless ANTHROPIC_API_KEY" in ran.err
+    assert not (bench.cli.cwd / "c.gz").exists()
+    assert bench.asked() == []
+
+
+def test_a_placeholder_is_never_sent(bench: Bench) -> None:
+    parent = bench.record()
+    at = ["--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED]
+    ran = bench.fork(*at, "--keyless", "OPENAI_API_KEY", "--keyless", "ANTHROPIC_API_KEY", keys=False)
+    assert ran.code == 3
+    assert "a live request holds the placeholder of a secret" in ran.err
+    assert bench.asked() == []
+
+
+def test_the_agent_itself_reaches_the_proxy_only(bench: Bench) -> None:
+    path = bench.cli.cwd / "agent.py"
+    path.write_text(
+        "import httpx, socket, sys\n"
+        "print(httpx.get('https://search.example.com/search?q=tides').status_code)\n"
+        "try:\n    socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5); print('reached')\n"
+        "except OSError as error: print('refused')\n"
+    )
+    bench.program, bench.words = str(path), (str(bench.provider.port),)
+    bench.record()
+    ran = bench.fork("--at", "1", "--body", EMPTY)
+    assert (ran.code, ran.out.splitlines()[-1]) == (3, "refused")
+    assert "past the proxy, and was refused" in ran.err
+
+
+# --- what is asked anew --------------------------------------------------------------------------------------------
+
+
+def test_what_is_asked_as_on_the_tape_may_be_reused_in_the_future_too(bench: Bench) -> None:
+    parent = bench.record()
+    one = event(parent, "m/t0", 0)
+    same = json.dumps(json.loads(one.response_body) | {"unread": True})
+    ran = bench.fork("--at", str(one.number), "--body", same, "--rerun", "changed")
+    assert ran.code == 0, ran.err
+    # The clock is real after the change, and what says so is asked anew.
+    assert sources(bench.child())["m/t0"] == ["mutated", "live"]
+    ran = bench.fork("--at", str(event(parent, "m", 1).number), "--body", "data: [DONE]\n\n", child="d.gz")
+    assert ran.code == 0, ran.err
+    assert ran.err.splitlines()[-1] == "tapeproxy: 5 reused, 1 mutated, 0 live: d.gz"
+
+
+def test_an_event_is_asked_anew_where_it_is_not_changed(bench: Bench) -> None:
+    parent = bench.record()
+    ran = bench.fork("--at", str(event(parent, "m", 1).number))
+    assert ran.err.splitlines()[-1] == "tapeproxy: 5 reused, 0 mutated, 1 live: c.gz"
+    assert ["synthesize" in text for text in bench.asked()] == [True]
+    ran = bench.fork("--at", "0", child="d.gz")
+    assert ran.err.splitlines()[-1] == "tapeproxy: 0 reused, 0 mutated, 6 live: d.gz"
+
+
+def test_a_dry_run_says_it_and_runs_nothing(bench: Bench) -> None:
+    parent = bench.record()
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", EMPTY, "--dry-run")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    worker = "worker_a (m/t0): 1 mutated (N), 1 live (N)"
+    numbered = sorted(re.sub(r"(?<!t)\d+(?=[,)])", "N", line) for line in lines)
+    assert numbered == [
+        "about 2 live calls",
+        "m: 1 reused (N), 1 live (N)",
+        worker,
+        "worker_b (m/t1): 2 reused (N, N)",
+    ]
+    assert not (bench.cli.cwd / "c.gz").exists()
+    assert bench.asked() == []
+
+
+# --- time ----------------------------------------------------------------------------------------------------------
+
+
+def test_sleeps_are_skipped_before_the_change_and_slept_after_it(bench: Bench) -> None:
+    bench.words = ("sleepy", "4", "nap", "0.7")
+    parent = bench.record()
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED)
+    assert ran.code == 0, ran.err
+    child = bench.child()
+    planned, searched = event(child, "m", 0).end, event(child, "m/t0", 0).end
+    assert planned is not None
+    assert searched is not None
+    assert event(child, "m/t0", 0).request.t - planned.t < 3.5e9
+    assert event(child, "m/t0", 1).request.t - searched.t > 0.65e9
+    bench.provider.stop()
+    assert bench.replay().out == ran.out
+
+
+# --- when the world fails ------------------------------------------------------------------------------------------
+
+
+def test_a_provider_that_is_gone_is_a_taped_connect_error(bench: Bench) -> None:
+    parent = bench.record()
+    bench.provider.stop()
+    ran = bench.fork("--at", str(event(parent, "m", 1).number))
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "RemoteProtocolError"), ran.err
+    live = event(bench.child(), "m", 1)
+    assert live.request.source == "live"
+    assert live.response is None
+    assert live.end is not None
+    assert live.end.how == "connect-error"
+    assert bench.replay().out == ran.out
+
+
+def test_a_provider_that_dies_in_the_middle_of_a_live_stream_is_a_taped_cut(bench: Bench) -> None:
+    parent, cli = bench.record(), bench.cli
+    tls = CertificateAuthority.open(cli.home).server_context("127.0.0.1")
+    slow = FakeProvider(script={"gap_ms": [20_000, 20_000]}, tls=tls).start()
+    try:
+        words = ["fork", "t.gz", "-o", "c.gz", "--at", str(event(parent, "m", 1).number), *maps(slow.url)]
+        running = cli.start(*words, "--", sys.executable, TEAM, keys=True)
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith('{"clock"')
+        while not slow.requests:
+            time.sleep(0.01)
+    finally:
+        slow.stop()
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 0, err
+    live = event(bench.child(), "m", 1)
+    assert live.end is not None
+    assert live.end.how in ("upstream-cut", "reset")
+    assert out.splitlines()[-1].endswith("Error")
+
+
+def test_a_connection_that_failed_on_the_tape_fails_again(bench: Bench) -> None:
+    path = bench.cli.cwd / "agent.py"
+    path.write_text(
+        "import httpx\n"
+        "try: httpx.get('http://127.0.0.2:9/')\n"
+        "except httpx.TransportError as error: print(type(error).__name__)\n"
+        "print(httpx.get('https://search.example.com/search?q=tides').status_code)\n"
+    )
+    bench.program = str(path)
+    parent = bench.record()
+    ran = bench.fork("--at", "2")
+    assert ran.code == 0, ran.err
+    failed, was = bench.child().exchanges[0], parent.exchanges[0]
+    assert failed.request.source == "reused"
+    assert failed.end is not None
+    assert was.end is not None
+    assert (failed.end.how, failed.end.error) == (was.end.how, was.end.error)
+    assert was.end.how == "connect-error"
