@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from tapeproxy.addons.tape import Tape
 from tapeproxy.proxy.mitm import RecordWire, WireOptions
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.tapes.redaction import Redactor
@@ -12,6 +11,7 @@ if TYPE_CHECKING:
 
     from tapeproxy.addons.forkgate import Judge
     from tapeproxy.addons.sockets import Resets
+    from tapeproxy.addons.tape import Tape
 
 
 class ForkWire(RecordWire):
@@ -20,7 +20,7 @@ class ForkWire(RecordWire):
     def __init__(
         self,
         options: WireOptions,
-        tape: Tape,
+        tape: "Tape",
         redactor: Redactor,
         run: RunProcesses,
         untagged: "Callable[[int], None]",
