@@ -32,7 +32,11 @@ class _Lazy(NamedTuple):
 COMMANDS: dict[str, _Lazy] = {
     "record": _Lazy("record", "command", "Run an agent and tape every HTTP exchange it makes."),
     "replay": _Lazy("replay", "command", "Run an agent against a tape: offline, without a key."),
-    "fork": _Lazy("fork", "command", "Run an agent again from a tape with one answer changed: what comes after it is asked anew, live."),
+    "fork": _Lazy(
+        "fork",
+        "command",
+        "Run an agent again from a tape with one answer changed: what comes after it is asked anew, live.",
+    ),
     "verify": _Lazy("verify", "command", "Check that a tape is whole and unchanged."),
     "scrub": _Lazy("scrub", "command", "Write a tape anew without secrets, or check it for them."),
     "doctor": _Lazy(
