@@ -48,6 +48,7 @@ _OPTIONS = (
         default=None,
         help="Give locks to threads in the order of the tape, or as they come.  [default: the former if recorded so]",
     ),
+    click.option("--no-edges", is_flag=True, help="Don't compare where threads, tasks and processes met."),
     click.option(
         "--guard",
         type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
@@ -69,6 +70,7 @@ NAMES = (
     "no_shim",
     "io",
     "threads",
+    "no_edges",
     "guard",
     "allow",
     "no_taped_rules",
@@ -87,6 +89,7 @@ class RunOptions:
     no_shim: bool
     io: "IoMode | None"
     threads: bool | None
+    no_edges: bool
     guard: "GuardChoice"
     allow: tuple[str, ...]
     no_taped_rules: bool
@@ -120,6 +123,7 @@ class RunOptions:
             shim=not self.no_shim,
             io=self.io,
             threads=self.threads,
+            edges=not self.no_edges,
             rules=rules,
             taped_rules=not self.no_taped_rules,
         )

@@ -30,10 +30,10 @@ class ReplaySettings:
 
     `proxy`: the URL of a proxy that has accepted the connections and hands them over; empty: listen on `port`.
     `max_violations`: the run is stopped at so many. `timeout` in seconds. `threads`: keep the tape's order of locks;
-    None: if it has one. `rules` are added to the tape's own, which `taped_rules` False leaves out. `call_sites`: the
-    agent runs silently, and the shim tells of every read, also if the tape was recorded without it. `ask`: who knows
-    the passphrase of an encrypted tape. `match`: whose answers a lane may have; `position-not-content` compares no
-    requests at all, and is for `minimize` alone.
+    None: if it has one. `edges`: compare where lanes learned of each other. `rules` are added to the tape's own, which
+    `taped_rules` False leaves out. `call_sites`: the agent runs silently, and the shim tells of every read, also if the
+    tape was recorded without it. `ask`: who knows the passphrase of an encrypted tape. `match`: whose answers a lane
+    may have; `position-not-content` compares no requests at all, and is for `minimize` alone.
     """
 
     tape: Path
@@ -49,6 +49,7 @@ class ReplaySettings:
     match: Literal["lane", "any", "position-not-content"] = "lane"
     shim: bool = True
     threads: bool | None = None
+    edges: bool = True
     rules: tuple[Rule, ...] = ()
     taped_rules: bool = True
     faults: "tuple[Fault, ...]" = ()

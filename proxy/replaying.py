@@ -114,6 +114,7 @@ class Wire:
                 trace=trace,
                 io=self.settings.io,
                 threads=self._threads,
+                edges=self.settings.edges,
             )
             replayer.untagged = session.shims.untagged
             replayer.keeps_order = self.settings.speed is None

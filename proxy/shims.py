@@ -18,11 +18,12 @@ from tapeproxy.proxy.shimming import (
     shim_environment,
     write_reads,
 )
-from tapeproxy.proxy.sidecar import Line, Sidecars
+from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.lanes import LaneTag, has_edges
+from tapeproxy.tapes.records import Edge, Lane, Note
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
 from tapeproxy.tapes.violations import Drift, Violation
@@ -35,6 +36,7 @@ CLOCK_READS = "clock reads of the lane"
 """Where a drift differs that is a lane's reading on past its end on the tape."""
 _PAST_END = "clock-past-end"
 _LOCK_ORDER = "lock-order"
+_DROPPED = "edges-dropped"
 _SHARED = "another replay of this tape runs at the same time and has the same TMPDIR: names there may differ"
 
 
@@ -56,6 +58,7 @@ class Shims:
         trace: "TraceLines | None" = None,
         io: IoMode | None = None,
         threads: bool = False,
+        edges: bool = True,
     ) -> None:
         self.trace = trace
         self._strangers = strangers
@@ -65,6 +68,8 @@ class Shims:
         self._changed: list[str] = []
         self._notes: list[str] = []
         self._tape = tape
+        self._edges = edges and has_edges(tape.head)
+        self._met: list[Line] = []
         self._io: IoMode = io or ("verify" if tape.head.io else "live")
         self._values = None if self._io == "live" else _value_check(tape, redactor, replayer)
         self._replayer = replayer
@@ -102,7 +107,7 @@ class Shims:
             trace=self.trace is not None,
             io=self._io_settings(),
             threads=str(locks) if self._threads else "",
-            edges=has_edges(self._tape.head),
+            edges=self._edges,
         )
 
     def _io_settings(self) -> IoSettings | None:
@@ -138,6 +143,7 @@ class Shims:
         if self._values is not None:
             self._values.finish()
         self._compare_order()
+        self._compare_meetings()
         for past in self._past.values():
             if past.soft:
                 self._notes.append(past.to_text())
@@ -163,6 +169,20 @@ class Shims:
                 self._replayer.drift(Drift(f"lane {found.parent}", what, (orders,)))
             else:
                 self._notes.append(f"soft divergence: {what}: {orders.asked}; on the tape: {orders.taped}")
+
+    def _compare_meetings(self) -> None:
+        """What lanes knew when they asked. An agent that was refused something goes another way from there on."""
+        replayer = self._replayer
+        if not self._edges or replayer.injected or replayer.violations or any(map(_is_dropped, self._tape.notes)):
+            return
+        from tapeproxy.tapes.meetingcheck import compare_meetings
+
+        records = [to_record(line, 0, 0, self._redactor) for line in self._met]
+        edges = [record for record in records if isinstance(record, Edge)]
+        lanes = [record for record in records if isinstance(record, Lane)]
+        served = {card.number for card in replayer.index.cards() if card.used}
+        for drift in compare_meetings(self._tape, edges, lanes, served):
+            replayer.drift(drift)
 
     def notes(self) -> list[str]:
         """What is worth knowing of the run, and no drift."""
@@ -203,6 +223,8 @@ class Shims:
                     self._replayer.drift(Drift("the shim", said))
             case {"k": "note", "what": what}:
                 self._notes.append(text(f"{what}: {line.get('text', '')}"))
+            case {"k": "lane"} | {"k": "edge", "asked": int()} if self._edges:
+                self._met.append(line)
             case {"k": "env", "name": str(name)} if name in self._digests and name not in self._changed:
                 if line.get("digest") != self._digests[name]:
                     self._changed.append(name)
@@ -248,6 +270,10 @@ class _PastEnd:
         tape = f"after the {self.taped} of the tape" if self.taped else "and has no reads on the tape"
         where = f", first at {self.where}" if self.where else ""
         return f"lane {self.lane} read its clock {times} {tape}: those were live values{where}"
+
+
+def _is_dropped(note: Note) -> bool:
+    return note.what == _DROPPED
 
 
 def _value_check(tape: Tape, redactor: Redactor, replayer: Replayer) -> "ValueCheck":

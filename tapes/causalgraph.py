@@ -133,6 +133,13 @@ class CausalGraph:
                     todo += self._after[teaching]
         return reached
 
+    def position(self, event: int) -> tuple[int, int]:
+        """How many requests and meetings the event's lane had made before it; an answer is after its request."""
+        asked, kind, n = self._keys[self._lane_of[event]][event - self._first[self._lane_of[event]]]
+        if kind == _ANSWERED:
+            return asked + 1, 0
+        return max(asked, 0), n if kind == _MET and asked >= 0 else 0
+
     def count(self, event: int) -> int:
         """The requests and answers of the event's lane, up to it."""
         return self._counts[event]

@@ -5,7 +5,7 @@ its answer came before the other was asked, as far as lanes and edges can tell; 
 depends on how lanes interleaved on the tape, except where a tape without edges leaves no other way.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Self
 
@@ -32,9 +32,12 @@ class Causality:
         self._ranks: dict[int, int] | None = None
 
     @classmethod
-    def of(cls, tape: Tape) -> Self:
-        """That of a tape: by its edges where it has them, else by its lanes and times, else the order of the tape."""
-        askings = askings_of(tape)
+    def of(cls, tape: Tape, only: Collection[int] | None = None) -> Self:
+        """That of a tape: by its edges where it has them, else by its lanes and times, else the order of the tape.
+
+        `only`: as if it had no exchanges but these.
+        """
+        askings = [one for one in askings_of(tape) if only is None or one.number in only]
         return cls(askings, meetings_of(tape, askings), names_of(tape))
 
     @property
@@ -94,6 +97,15 @@ class Causality:
         reached = graph.future(graph.answers[number])
         found = (graph.numbers.get(event) for first in reached.values() for event in graph.events_from(first))
         return frozenset(one for one in found if one is not None)
+
+    def reached(self, number: int) -> Mapping[str, tuple[int, int]]:
+        """Of each lane that comes to know of this answer: how many requests and meetings it had made before it did.
+
+        The meeting with which it does so is not counted. Of the lane that asked, that is after the answer.
+        """
+        graph = self._graph
+        answer = graph.answers[number]
+        return {lane: graph.position(event) for lane, event in graph.future(answer).items()}
 
 
 __all__ = ["NO_LANE", "Causality"]

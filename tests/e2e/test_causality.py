@@ -48,3 +48,31 @@ def test_the_tape_tells_who_knew_what(kind: str, cli: Cli, home: Path) -> None:
     done = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
     report = json.loads((cli.cwd / "r.json").read_text())
     assert (done.returncode, report["drifts"], report["notes"]) == (0, [], []), done.stderr
+
+
+WAITS = """
+import sys, threading, urllib.request
+def ask(text):
+    body = b'{"model": "m", "messages": [{"role": "user", "content": "%s"}]}' % text
+    headers = {"content-type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request("https://api.openai.com/v1/chat/completions", body, headers)).read()
+thread = threading.Thread(target=ask, args=(b"work",), name="worker")
+thread.start()
+if "join" in sys.argv: thread.join()
+ask(b"the rest")
+thread.join()
+"""
+
+
+def test_a_lane_that_knows_less_than_on_the_tape_is_a_drift_that_names_the_edge(cli: Cli, home: Path) -> None:
+    record(cli, home, "-c", WAITS, "join")
+    again = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
+    assert again.returncode == 0, again.stderr
+    other = [sys.executable, "-c", WAITS, "no"]
+    done = cli.run("replay", "t.jsonl.gz", "--report", "r.json", "--", *other)
+    assert done.returncode == 4, done.stderr
+    (drift,) = json.loads((cli.cwd / "r.json").read_text())["drifts"]
+    assert drift["what"] == "lane m knew of other answers than on the tape when it made the request of exchange 2"
+    (difference,) = drift["differences"]
+    assert (difference["taped"], difference["asked"]) == ("join of worker (m/t0) after its request 1", None)
+    assert cli.run("replay", "t.jsonl.gz", "--no-edges", "--", *other).returncode == 0
