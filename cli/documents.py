@@ -7,7 +7,7 @@ the tape's start (`at_ns`) or from the request (`first_byte_ns`, `total_ns`).
 import base64
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.codings import decode
@@ -17,6 +17,9 @@ from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape
 from tapeproxy.tapes.records import End, Headers, Json, Response
 from tapeproxy.tapes.redactionrules import is_redacted
 from tapeproxy.tapes.summary import Row, summarise, total
+
+if TYPE_CHECKING:
+    from tapeproxy.cli.causalview import CausalView
 
 _KINDS: dict[type[Part], str] = {
     Text: "text",
@@ -32,8 +35,8 @@ def dump(document: Json) -> str:
     return json.dumps(document, indent=2)
 
 
-def tape_document(path: str, tape: Tape, ending: Ending) -> Json:
-    """A whole tape: `show TAPE --json`."""
+def tape_document(path: str, tape: Tape, ending: Ending, view: "CausalView | None" = None) -> Json:
+    """A whole tape: `show TAPE --json`. `view`: in causal order."""
     head, seal, done = tape.head, tape.seal, tape.exit
     rows = [summarise(exchange) for exchange in tape.exchanges]
     totals = total(tape, rows)
@@ -52,7 +55,7 @@ def tape_document(path: str, tape: Tape, ending: Ending) -> Json:
         "exit_code": None if done is None else done.code,
         "signal": None if done is None else done.signal,
         "duration_ns": totals.duration,
-        "exchanges": [row_document(row) for row in rows],
+        "exchanges": [row_document(row) for row in rows] if view is None else _in_order(rows, view),
         "totals": {
             "exchanges": totals.exchanges,
             "calls": totals.calls,
@@ -63,7 +66,12 @@ def tape_document(path: str, tape: Tape, ending: Ending) -> Json:
             "size": totals.size,
         },
         "notes": [{"at_ns": note.t, "what": note.what, "text": note.text, "data": note.data} for note in tape.notes],
+        "lanes": [{"id": lane.id, "name": lane.name, "what": lane.what} for lane in tape.lanes],
     }
+
+
+def _in_order(rows: list[Row], view: "CausalView") -> list[Json]:
+    return [row_document(rows[number - 1]) | view.document(number) for number in view.numbers]
 
 
 def row_document(row: Row) -> Json:

@@ -7,6 +7,7 @@ import codecs
 import shlex
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from tapeproxy.cli.redactions import mark
 from tapeproxy.cli.rendering import Cell, Column, Screen, block, clip, count, duration, moment, printable, size, table
@@ -21,6 +22,9 @@ from tapeproxy.tapes.parameters import read_parameters
 from tapeproxy.tapes.records import Headers, Response
 from tapeproxy.tapes.redactionrules import is_redacted
 from tapeproxy.tapes.summary import Row, Totals, summarise, total
+
+if TYPE_CHECKING:
+    from tapeproxy.cli.causalview import CausalView
 
 _HEX_BYTES = 256
 _CHUNKS_FIRST, _CHUNKS_LAST = 16, 4
@@ -45,8 +49,16 @@ _COLUMNS = (
 )
 
 
-def tape_page(path: str, tape: Tape, ending: Ending, screen: Screen, *, recording: bool = False) -> Iterator[str]:
-    """The lines of `show TAPE`. `recording`: its recorder still runs."""
+def tape_page(
+    path: str,
+    tape: Tape,
+    ending: Ending,
+    screen: Screen,
+    *,
+    recording: bool = False,
+    view: "CausalView | None" = None,
+) -> Iterator[str]:
+    """The lines of `show TAPE`. `recording`: its recorder still runs. `view`: in causal order."""
     rows = [summarise(exchange) for exchange in tape.exchanges]
     yield screen.paint(printable(shlex.join(tape.head.argv) or "(no command)"), bold=True)
     ended = "recording" if recording else outcome(tape.seal, tape.exit)
@@ -56,7 +68,10 @@ def tape_page(path: str, tape: Tape, ending: Ending, screen: Screen, *, recordin
     yield printable(", ".join(filter(None, facts)))
     yield screen.paint(printable(path), "bright_black")
     yield ""
-    if rows:
+    if view is not None:
+        yield from _causal_table(rows, view, screen)
+        yield ""
+    elif rows:
         yield from table(_COLUMNS, [_cells(row) for row in rows], screen)
         yield ""
     yield _totals_line(total(tape, rows))
@@ -66,6 +81,20 @@ def tape_page(path: str, tape: Tape, ending: Ending, screen: Screen, *, recordin
         yield screen.paint("the tape is still being recorded", "yellow")
     elif not ending.sealed:
         yield screen.paint("the tape has no seal: it stops where its recorder stopped, or was cut", "yellow")
+
+
+def _causal_table(rows: list[Row], view: "CausalView", screen: Screen) -> Iterator[str]:
+    """The exchanges of the view; their lanes with names, and the columns of the view after them."""
+    cells = []
+    titles = ()
+    for number in view.numbers:
+        first, _, *rest = _cells(rows[number - 1])
+        extra = view.cells(number)
+        titles = tuple(title for title, _ in extra)
+        lane = view.causality.name(view.causality.lane(number))
+        cells.append([first, Cell(lane), *(Cell(text) for _, text in extra), *rest])
+    columns = [Column(title, least=4, rank=0) for title in titles]
+    yield from table((*_COLUMNS[:2], *columns, *_COLUMNS[2:]), cells, screen)
 
 
 def _seal_words(ending: Ending) -> str:

@@ -14,6 +14,7 @@ from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
+    from tapeproxy.cli.causalview import CausalView
     from tapeproxy.tapes.decoder import Ending
     from tapeproxy.tapes.exchanges import Exchange, Tape
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 @click.option(
     "--top", type=click.IntRange(0), default=10, metavar="N", show_default=True, help="With --size: the N largest."
 )
+@click.option("--rank", is_flag=True, help="Show exchanges in causal order, with their ranks.")
+@click.option("--vector", is_flag=True, help="Show exchanges in causal order, with what each knew of: vector clocks.")
+@click.option("--lane", metavar="LANE", help="Show one lane's exchanges, by its id or its thread's or task's name.")
 @click.argument("tape", required=False)
 @click.argument("number", metavar="[N]", required=False)
 @unlock_options
@@ -35,6 +39,9 @@ def command(
     raw: bool,
     sizes: bool,
     top: int,
+    rank: bool,
+    vector: bool,
+    lane: str | None,
     unlocking: Unlocking,
 ) -> None:
     """Show what is on a tape, or one exchange whole.
@@ -46,6 +53,8 @@ def command(
     tapeproxy show 3                   the third exchange of the last tape
     tapeproxy show TAPE 3 --raw        the bytes of its response's body, compressed if they came so
     tapeproxy show TAPE --size         what takes the room: kinds of record, and the largest exchanges
+    tapeproxy show TAPE --vector       in causal order, with vector clocks: which answers each request knew of
+    tapeproxy show TAPE --lane bob     what one thread, task or process asked
 
     A stream is put together again for OpenAI chat completions and responses, Anthropic messages and Ollama. Tokens in
     count the whole prompt, cached parts included. Control characters in what is shown are escaped.
@@ -54,9 +63,11 @@ def command(
     scrubbed (null, or from which tape), outcome,
     exit_code, signal, duration_ns, exchanges, totals (exchanges, calls, failed, tokens_in,
     tokens_out, uncounted, size) and notes
-    (at_ns, what, text, data). Each of the exchanges has number, lane, method, scheme, host, path, query, status, how
+    (at_ns, what, text, data) and lanes (id, name, what; those the tape tells of).
+    Each of the exchanges has number, lane, method, scheme, host, path, query, status, how
     (complete, client-gone, upstream-cut, reset, connect-error; null: the tape stops before its end), dialect, model,
-    tokens_in, tokens_out, chunks, size, first_byte_ns, total_ns and error.
+    tokens_in, tokens_out, chunks, size, first_byte_ns, total_ns and error. With --rank, --vector or --lane they are in
+    causal order (docs/CAUSALITY.md), and have rank and clock, too.
 
     For one exchange: exchange (as above); request (at_ns, method, url, http, alpn, inside, headers, body, chunks);
     response (at_ns, status, reason, http, framing, informational, headers, body, chunks) or null; end (at_ns, how,
@@ -80,9 +91,13 @@ def command(
     if raw and wanted is None:
         raise UsageError("--raw writes the body of one exchange, and none is named", fix="tapeproxy show TAPE N --raw")
     loaded, ending = load(path, unlocking.ask)
+    causal = rank or vector or lane is not None
     if wanted is None:
-        _show_tape(path, loaded, ending, as_json=as_json)
+        view = _causal_view(loaded, lane, rank=rank, vector=vector) if causal else None
+        _show_tape(path, loaded, ending, view, as_json=as_json)
         return
+    if causal:
+        raise UsageError("--rank, --vector and --lane are about a whole tape", fix="leave out the exchange's number")
     exchange = _pick(path, loaded, wanted)
     if raw:
         click.echo(exchange.response_body, nl=False)
@@ -111,17 +126,23 @@ def _pick(path: Path, tape: "Tape", number: int) -> "Exchange":
     raise UsageError(f"there is no exchange {number} on the tape: {there}", where=str(path))
 
 
-def _show_tape(path: Path, tape: "Tape", ending: "Ending", *, as_json: bool) -> None:
+def _causal_view(tape: "Tape", lane: str | None, *, rank: bool, vector: bool) -> "CausalView":
+    from tapeproxy.cli.causalview import causal_view
+
+    return causal_view(tape, lane, rank=rank, vector=vector)
+
+
+def _show_tape(path: Path, tape: "Tape", ending: "Ending", view: "CausalView | None", *, as_json: bool) -> None:
     if as_json:
         from tapeproxy.cli.documents import dump, tape_document
 
-        click.echo(dump(tape_document(str(path), tape, ending)))
+        click.echo(dump(tape_document(str(path), tape, ending, view)))
         return
     from tapeproxy.cli.pages import tape_page
     from tapeproxy.proxy.tapefile import is_being_written
 
     recording = not ending.sealed and is_being_written(path)
-    for line in tape_page(str(path), tape, ending, screen_of(sys.stdout), recording=recording):
+    for line in tape_page(str(path), tape, ending, screen_of(sys.stdout), recording=recording, view=view):
         echo(line)
 
 

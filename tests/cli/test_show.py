@@ -406,6 +406,7 @@ def test_a_tape_as_json() -> None:
             "size": 739,
         },
         "notes": [{"at_ns": 7, "what": "tunnel-untaped", "text": "a tunnel passed untaped", "data": {}}],
+        "lanes": [],
     }
     assert [set(row) for row in rows] == [ROW_FIELDS] * 4
     assert rows[1] == {
