@@ -32,7 +32,7 @@ class ForkShims(Shims):
         fork = self._folder / "fork"
         fork.touch(mode=0o600)
         fork.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in fork_lines(self._plan)))
-        told = replace(self.settings(parent, proxy), mode="fork", sidecar=sidecar.absolute(), fork=fork)
+        told = replace(self.settings(parent, proxy), mode="fork", edges=True, sidecar=sidecar.absolute(), fork=fork)
         return shim_environment(parent, told)
 
     def hear(self, line: Line) -> None:
@@ -51,6 +51,7 @@ def fork_lines(plan: ForkPlan) -> Iterator[Json]:
     """What the shim is told: one object a line."""
     for lane, cut in plan.cut.items():
         if lane != UNLANED:
-            yield {"lane": lane, "requests": cut.requests, "reads": cut.reads}
+            meetings = -1 if cut.meetings is None else cut.meetings
+            yield {"lane": lane, "requests": cut.requests, "reads": cut.reads, "meetings": meetings}
     if plan.clock is not None:
         yield {"clock": plan.clock.ns, "absolute": plan.clock.absolute}

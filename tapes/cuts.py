@@ -11,10 +11,15 @@ UNLANED = ""
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Up to where a lane of the future is the tape's: its first `requests` requests, and of its clock `reads` reads."""
+    """Up to where a lane of the future is the tape's: its first `requests` requests, and the rest of what it does until
+    it has read its clock `reads` times and met others `meetings` times.
+
+    `meetings` None: the tape has no edges, and `reads` is where the lane's clock was past the branch.
+    """
 
     requests: int
     reads: int
+    meetings: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +67,24 @@ def firsts_of(rows: Mapping[str, list[Row]], live: Container[int], branch: Conta
     return firsts
 
 
-def cuts_of(
-    tape: Tape, rows: Mapping[str, list[Row]], firsts: Mapping[str, int], since: Callable[[str], int]
-) -> dict[str, Cut]:
-    """The cut of each lane. `firsts`: the place in `rows` of its first request that is not the tape's.
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """What is known of where lanes leave the tape.
 
-    `since`: the moment on the tape before which the lane can have read nothing that the branch changes.
+    `firsts`: the place in a lane's rows of its first request that is not the tape's. `since`: the moment on the tape
+    before which a lane can have read nothing that the branch changes. `askers`: the lanes that get a changed answer.
+    `reached`: of a tape with edges, how many requests and meetings each lane had made before it knew of the branch.
     """
+
+    firsts: Mapping[str, int]
+    since: Callable[[str], int]
+    askers: Container[str] = ()
+    reached: Mapping[str, tuple[int, int]] | None = None
+
+
+def cuts_of(tape: Tape, rows: Mapping[str, list[Row]], frontier: Frontier) -> dict[str, Cut]:
+    """The cut of each lane of the future, by id."""
+    firsts, reached = frontier.firsts, frontier.reached or {}
     if not firsts:
         return {}
     ends = {end.lane: end.reads for end in tape.lane_ends}
@@ -81,9 +97,15 @@ def cuts_of(
         of_lane = rows.get(lane, [])
         low = of_lane[at - 1].reads if at else 0
         high = of_lane[at].reads if at < len(of_lane) else max(ends.get(lane, 0), low)
-        late = [n for n, ns in jumps.get(lane, ()) if n >= low and ns >= since(lane)]
+        late = [n for n, ns in jumps.get(lane, ()) if n >= low and ns >= frontier.since(lane)]
         requests = of_lane[at].place if at < len(of_lane) else of_lane[-1].place + 1 if of_lane else 0
-        cut[lane] = Cut(requests, min([*late, high]))
+        cut[lane] = Cut(requests, min([*late, high]), 0 if lane in frontier.askers else None)
+    origins = {lane.id: lane.origin for lane in tape.lanes if lane.origin is not None}
+    for lane, (asked, met) in reached.items():
+        later = lane in cut and asked > cut[lane].requests  # it is what asks anew
+        if lane != UNLANED and lane not in frontier.askers and not later:
+            begins = _begins_in(origins.get(lane), reached, frontier.askers)
+            cut[lane] = Cut(asked, 0, 0 if begins else met + 1)
     for lane in {upper for one in cut for upper in above(one)} - cut.keys():
         # It may have heard from the lane below it, and then start other ones, or ask what it did not.
         of_lane = rows.get(lane, [])
@@ -91,6 +113,16 @@ def cuts_of(
     if UNLANED not in rows:
         cut[UNLANED] = Cut(0, 0)
     return cut
+
+
+def _begins_in(
+    origin: tuple[str, int, int] | None, reached: Mapping[str, tuple[int, int]], askers: Container[str]
+) -> bool:
+    """Whether a lane was made by one that knew of the branch by then. An answer counts as met when it has come."""
+    if origin is None or origin[0] not in reached:
+        return False
+    known = reached[origin[0]]
+    return known <= origin[1:] if origin[0] in askers else known < origin[1:]
 
 
 def above(lane: str) -> Iterator[str]:

@@ -12,10 +12,21 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, overload
 
 from tapeproxy.tapes.cards import Listed
-from tapeproxy.tapes.cuts import UNLANED, Cut, above, cuts_of, firsts_of, lanes_of, rows_of, with_rest_of_lanes
+from tapeproxy.tapes.cuts import (
+    UNLANED,
+    Cut,
+    Frontier,
+    Row,
+    above,
+    cuts_of,
+    firsts_of,
+    lanes_of,
+    rows_of,
+    with_rest_of_lanes,
+)
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Exchange, Shelved, Tape, outlines
-from tapeproxy.tapes.lanes import LaneTag
+from tapeproxy.tapes.lanes import LaneTag, has_edges
 from tapeproxy.tapes.records import Request
 
 type Rerun = Literal["future", "changed"]
@@ -33,6 +44,10 @@ class CausalOrder(Protocol):
 
     def future(self, number: int) -> frozenset[int]:
         """The exchanges that the answer of this one happened before; not itself."""
+        ...
+
+    def reached(self, number: int) -> Mapping[str, tuple[int, int]]:
+        """Of each lane that comes to know of the answer, its requests and meetings before it did."""
         ...
 
 
@@ -121,8 +136,12 @@ def fork_at(
     for lost in sorted(live & changed.keys()) if rerun == "future" else ():
         what = f"the answer of event {lost} can't be changed: it comes after another change, and is asked anew"
         raise UsageError(what, fix="leave it out, or reuse what is asked as on the tape: --rerun changed")
-    firsts = firsts_of(rows, live, branch)
-    moment = _known_at(tape, branch, changed)
+    frontier = Frontier(
+        firsts_of(rows, live, branch),
+        _known_since(tape, rows, branch, changed, everyone - live),
+        {tape.exchanges[one - 1].request.lane or UNLANED for one in changed} if branch else rows.keys(),
+        _reached(causality, branch) if has_edges(tape.head) and branch else None,
+    )
     return ForkPlan(
         branch=tuple(sorted(branch)),
         served=everyone - live - changed.keys(),
@@ -130,7 +149,7 @@ def fork_at(
         live=live - changed.keys(),
         rerun=rerun,
         outgoing=edits,
-        cut=cuts_of(tape, rows, firsts, lambda _lane: moment),
+        cut=cuts_of(tape, rows, frontier),
         lanes=lanes_of(tape, rows),
     )
 
@@ -144,15 +163,7 @@ def first(tape: Tape, causality: CausalOrder, k: int) -> ForkPlan:
     served, live = frozenset(order[:k]), frozenset(order[k:])
     rows = rows_of(tape)
     firsts = firsts_of(rows, live, set())
-    ends = sorted(row.ended for of_lane in rows.values() for row in of_lane if row.number in served)
-
-    def since(lane: str) -> int:
-        """The last served answer that came before the lane's first live request."""
-        of_lane, at = rows[lane], firsts[lane]
-        before = bisect_right(ends, of_lane[at].asked)
-        return ends[before - 1] if before else 0
-
-    cut = cuts_of(tape, rows, firsts, since)
+    cut = cuts_of(tape, rows, Frontier(firsts, _last_served(rows, firsts, served), () if k else rows.keys()))
     return ForkPlan(served=served, live=live, cut=cut, lanes=lanes_of(tape, rows))
 
 
@@ -225,12 +236,44 @@ def _check(tape: Tape, number: int, inside: set[int]) -> None:
         raise UsageError(what, fix="fork at an event of that server's, or at what it was asked for")
 
 
-def _known_at(tape: Tape, branch: Iterable[int], changed: Container[int]) -> int:
-    """When the agent could first know of the branch: at an answer's beginning, or when it asks anew. ns; 0: at once."""
-    moments = []
+def _known_since(
+    tape: Tape, rows: Mapping[str, list[Row]], branch: Container[int], changed: Container[int], served: Container[int]
+) -> Callable[[str], int]:
+    """For each lane, the moment before which it can't know of the branch: in ns after the tape's start.
+
+    That is when a changed answer began. Who asks anew may have prepared that since the last answer of the tape.
+    """
+    moments: list[int] = []
+    again: dict[str, int] = {}
+    for lane, of_lane in rows.items():
+        for at, row in enumerate(of_lane):
+            if row.number in branch and row.number in changed:
+                one = tape.exchanges[row.number - 1]
+                moments.append(row.ended if one.response is None else one.response.t)
+            elif row.number in branch:
+                moments.append(row.asked)
+                again.setdefault(lane, at)
+    before = _last_served(rows, again, served)
+    return lambda lane: min([*moments, *([before(lane)] if lane in again else [])], default=0)
+
+
+def _last_served(
+    rows: Mapping[str, list[Row]], firsts: Mapping[str, int], served: Container[int]
+) -> Callable[[str], int]:
+    """For each lane, when the last answer of the tape had come before its first request that is not the tape's."""
+    ends = sorted(row.ended for of_lane in rows.values() for row in of_lane if row.number in served)
+
+    def since(lane: str) -> int:
+        before = bisect_right(ends, rows[lane][firsts[lane]].asked)
+        return ends[before - 1] if before else 0
+
+    return since
+
+
+def _reached(causality: CausalOrder, branch: Iterable[int]) -> dict[str, tuple[int, int]]:
+    """Of each lane, the earliest that it knows of any of these."""
+    found: dict[str, tuple[int, int]] = {}
     for number in branch:
-        one = tape.exchanges[number - 1]
-        ended = one.request.t if one.end is None else one.end.t
-        answered = ended if one.response is None else one.response.t
-        moments.append(answered if number in changed else one.request.t)
-    return min(moments, default=0)
+        for lane, place in causality.reached(number).items():
+            found[lane] = min(found.get(lane, place), place)
+    return found

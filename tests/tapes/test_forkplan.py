@@ -1,6 +1,6 @@
 """What a fork keeps of its tape, and where each lane leaves it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,8 +10,8 @@ from tapeproxy.tapes.cuts import UNLANED, Cut
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape, outlines
 from tapeproxy.tapes.forkplan import ForkPlan, events, first, fork_at, kept
-from tapeproxy.tapes.lanes import LaneTag
-from tapeproxy.tapes.records import Clock, End, Head, Lane, LaneEnd, Request, Response
+from tapeproxy.tapes.lanes import EDGE_RULES, LaneTag
+from tapeproxy.tapes.records import Clock, Edge, End, Head, Lane, LaneEnd, Request, Response
 
 MS = 1_000_000
 
@@ -71,6 +71,9 @@ class Order:
     def future(self, number: int) -> frozenset[int]:
         return frozenset(self._future[number])
 
+    def reached(self, number: int) -> Mapping[str, tuple[int, int]]:
+        raise AssertionError(f"the tape has no edges, and {number} reaches nobody by them")
+
 
 TEAM = Order(_1={2, 3, 4, 5, 6}, _2={4, 6}, _3={5, 6}, _4={6}, _5={6}, _6=set())
 
@@ -84,12 +87,12 @@ def other(one: Exchange) -> Exchange:
 @pytest.mark.parametrize(
     ("number", "mutate", "served", "live", "cut"),
     [
-        (2, True, {1, 3, 5}, {4, 6}, {"m/t0": Cut(1, 2), "m": Cut(1, 7)}),
-        (4, True, {1, 2, 3, 5}, {6}, {"m/t0": Cut(2, 4), "m": Cut(1, 7)}),
+        (2, True, {1, 3, 5}, {4, 6}, {"m/t0": Cut(1, 2, 0), "m": Cut(1, 7)}),
+        (4, True, {1, 2, 3, 5}, {6}, {"m/t0": Cut(2, 4, 0), "m": Cut(1, 7)}),
         (4, False, {1, 2, 3, 5}, {4, 6}, {"m/t0": Cut(1, 3), "m": Cut(1, 7)}),
-        (1, True, set(), {2, 3, 4, 5, 6}, {"m": Cut(1, 3), "m/t0": Cut(0, 0), "m/t1": Cut(0, 1)}),
-        (6, True, {1, 2, 3, 4, 5}, set(), {"m": Cut(2, 12)}),
-        (0, False, set(), {1, 2, 3, 4, 5, 6}, {"m": Cut(0, 0), "m/t0": Cut(0, 0), "m/t1": Cut(0, 1)}),
+        (1, True, set(), {2, 3, 4, 5, 6}, {"m": Cut(1, 3, 0), "m/t0": Cut(0, 0), "m/t1": Cut(0, 1)}),
+        (6, True, {1, 2, 3, 4, 5}, set(), {"m": Cut(2, 12, 0)}),
+        (0, False, set(), {1, 2, 3, 4, 5, 6}, {"m": Cut(0, 0, 0), "m/t0": Cut(0, 0, 0), "m/t1": Cut(0, 1, 0)}),
     ],
 )
 def test_a_fork_leaves_the_past_and_the_concurrent_alone(
@@ -108,6 +111,46 @@ def test_with_the_real_causality_of_a_tape_without_edges_the_workers_are_concurr
     plan = fork_at(parent, Causality.of(parent), 2, {2: other(parent.exchanges[1])})
     assert {3, 5} <= plan.served
     assert plan.live == {4, 6}
+
+
+def with_edges() -> Tape:
+    """The team with its edges: the planner starts two workers and joins both; it reads its clock in between."""
+    parent = team()
+    parent.head = Head(started_at="2026-01-01T00:00:00Z", rules={"edges": EDGE_RULES})
+    parent.lanes = [
+        Lane(t=0, id="m"),
+        Lane(t=0, id="m/t0", origin=("m", 1, 0)),
+        Lane(t=0, id="m/t1", origin=("m", 1, 0)),
+        Lane(t=0, id="m/t2", origin=("m", 1, 2)),
+    ]
+    parent.edges = [
+        Edge(t=0, what="join", on="m/t0", lane="m", n=0, asked=1),
+        Edge(t=0, what="join", on="m/t1", lane="m", n=1, asked=1),
+    ]
+    parent.exchanges = [*parent.exchanges, exchange(7, "m/t2", 0)]
+    return parent
+
+
+@pytest.mark.parametrize(
+    ("number", "cut"),
+    [
+        (2, {"m/t0": Cut(1, 2, 0), "m": Cut(1, 0, 1), "m/t2": Cut(0, 0, 0)}),
+        (3, {"m/t1": Cut(1, 3, 0), "m": Cut(1, 0, 2), "m/t2": Cut(0, 0, 0)}),
+        (1, {"m": Cut(1, 3, 0), "m/t0": Cut(0, 0, 0), "m/t1": Cut(0, 0, 0), "m/t2": Cut(0, 0, 0)}),
+        (6, {"m": Cut(2, 12, 0)}),
+    ],
+)
+def test_with_edges_a_lane_leaves_the_tape_where_it_came_to_know(number: int, cut: dict[str, Cut]) -> None:
+    parent = with_edges()
+    plan = fork_at(parent, Causality.of(parent), number, {number: other(parent.exchanges[number - 1])})
+    assert {lane: found for lane, found in plan.cut.items() if lane != UNLANED} == cut
+
+
+def test_who_asks_anew_may_prepare_that_since_the_last_answer_of_the_tape() -> None:
+    parent = with_edges()
+    plan = fork_at(parent, Causality.of(parent), 6)
+    assert plan.live == {6}
+    assert plan.cut["m"] == Cut(1, 7)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,25 @@ if TYPE_CHECKING:
     from typing import Any
 
 TICK = 100
-_NO_CUT = None
+
+
+class _Cut:
+    """Where a lane leaves the tape: after so many requests, reads and meetings.
+
+    `meetings` < 0: nobody knows how many. Then `reads` is where the clock was past the change, and that read may have
+    been long after it.
+    """
+
+    __slots__ = ("meetings", "reads", "requests")
+
+    def __init__(self, requests: int, reads: int, meetings: int) -> None:
+        self.requests, self.reads, self.meetings = requests, reads, meetings
+
+
+_NOWHERE = _Cut(1 << 62, 0, 0)
 
 _get = LANE.get
-_cuts = None  # type: dict[str, tuple[int, int]] | None  # lane: requests and reads that are the tape's
+_cuts = None  # type: dict[str, _Cut] | None
 _jump = None  # type: dict[str, Any] | None  # what the clock jumps to, in place of the real time
 _set = False  # this process's live clock stands where it shall
 
@@ -67,28 +82,27 @@ def advance(lane: Any, ns: int) -> None:
 def ask(lane: Any) -> int:
     """The lane makes a request: how many reads it has made."""
     cut = _cut(lane)
-    if cut is not None and lane.requests >= cut[0]:
+    if not lane.live and lane.requests >= cut.requests:
         _go_live(lane)
     if lane.live:
         return livetime.ask(lane)
     made: int = lane.reads + lane.ahead
     tapedtime.ask(lane)
     lane.ahead = made - lane.reads
-    if cut is not None and lane.requests + 1 >= cut[0]:
-        lane.next_jump = lane.reads  # the next read looks whether it is time
+    lane.next_jump = lane.reads  # the next read looks whether it is time
     return made
 
 
 def is_live(lane: Any = None) -> bool:
     """Whether a lane, by default the current one, has left the tape."""
     lane = lane or _get(None) or current()
-    if not lane.live and _is_due(lane):
+    if not lane.live and _cut(lane).meetings >= 0 and _is_due(lane):
         _go_live(lane)
     return bool(lane.live)
 
 
 def _turn(lane: Any, number: int) -> int:
-    """Make a read that does not simply tick, or is the first one behind the lane's last request before its cut."""
+    """Make a read that does not simply tick, or that may be the first one past the lane's cut."""
     if _is_due(lane):
         _go_live(lane)
         return livetime.read()
@@ -97,8 +111,9 @@ def _turn(lane: Any, number: int) -> int:
     value = tapedtime.turn(lane, number)
     lane.ahead = made + 1 - lane.reads
     cut = _cut(lane)
-    if cut is not None and lane.requests >= cut[0]:
-        lane.next_jump = min(lane.next_jump, max(cut[1], lane.reads))
+    if lane.requests >= cut.requests:
+        # Meetings come between two reads, and do not say so.
+        lane.next_jump = min(lane.next_jump, lane.reads if cut.meetings > 0 else max(cut.reads, lane.reads))
     if slept:
         channel.emit("clock", lane=lane.id, n=made, ns=value, slept=True)
     elif before is None or value != before + TICK:
@@ -108,7 +123,7 @@ def _turn(lane: Any, number: int) -> int:
 
 def _is_due(lane: Lane) -> bool:
     cut = _cut(lane)
-    return cut is not None and lane.requests >= cut[0] and lane.reads >= cut[1]
+    return lane.requests >= cut.requests and lane.reads >= cut.reads and lane.met >= cut.meetings
 
 
 def _go_live(lane: Any) -> None:
@@ -134,27 +149,27 @@ def _set_clock(lane: Lane, jump: dict[str, Any]) -> None:
     livetime.set_to(jump["clock"] if jump["absolute"] else here + jump["clock"])
 
 
-def _cut(lane: Any) -> tuple[int, int] | None:
-    """Where the lane leaves the tape; None: nowhere."""
-    if lane.cut is _NO_CUT:
-        lane.cut = _find_cut(lane)
-    return lane.cut or None
+def _cut(lane: Any) -> _Cut:
+    """Where the lane leaves the tape."""
+    found: _Cut = lane.cut or _find_cut(lane)
+    lane.cut = found
+    return found
 
 
-def _find_cut(lane: Lane) -> tuple[int, int] | tuple[()]:
+def _find_cut(lane: Lane) -> _Cut:
     """Look the lane up. One that is not on the tape is live if the nearest one above it that is leaves the tape."""
     cuts = _load()
     name = lane.id
     while name not in cuts:
         if tapedtime.knows(name):
-            return ()
+            return _NOWHERE
         name = name.rpartition("/")[0]
         if not name:
-            return ()
-    return cuts[name] if name == lane.id else (0, 0)
+            return _NOWHERE
+    return cuts[name] if name == lane.id else _Cut(0, 0, 0)
 
 
-def _load() -> dict[str, tuple[int, int]]:
+def _load() -> dict[str, _Cut]:
     global _cuts, _jump
     if _cuts is None:
         found = {}
@@ -162,6 +177,6 @@ def _load() -> dict[str, tuple[int, int]]:
             if "clock" in line:
                 _jump = line
             else:
-                found[line["lane"]] = (line["requests"], line["reads"])
+                found[line["lane"]] = _Cut(line["requests"], line["reads"], line["meetings"])
         _cuts = found
     return _cuts
