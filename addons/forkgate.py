@@ -5,11 +5,12 @@ on loopback, with a ticket for the answer that was found, so that it is paced, s
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.flows import url_of
 from tapeproxy.addons.hostmap import REDIRECTED
+from tapeproxy.tapes.forkverdict import TICKET_HEADER, Judge, Verdict
 from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.records import End, Headers, Request
@@ -17,29 +18,7 @@ from tapeproxy.tapes.records import End, Headers, Request
 if TYPE_CHECKING:
     from mitmproxy.http import HTTPFlow
 
-TICKET_HEADER = b"x-tapeproxy-ticket"
-"""On a request to the tape server: which answer was found for it."""
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
-
-
-class Verdict(NamedTuple):
-    """What becomes of a request. `source`: the word for its record. `ticket`: of its answer; None: it goes out.
-
-    `ending`: how the exchange ended on the tape. `edit` changes a request that goes out.
-    """
-
-    source: str | None
-    ticket: int | None = None
-    ending: End | None = None
-    edit: Callable[[Request], Request] | None = None
-
-
-class Judge(Protocol):
-    """Who decides."""
-
-    def judge(self, request: Request, tag: LaneTag | None, port: int) -> Verdict:
-        """Decide about a request as the client sent it, with its body in bytes; `port`: the client's own."""
-        ...
 
 
 class ForkGate:

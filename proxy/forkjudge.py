@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import reduce
 
-from tapeproxy.addons.forkgate import TICKET_HEADER, Verdict
 from tapeproxy.proxy.replayer import Asked, Decision, Replayer, Upstream
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.cuts import UNLANED, rows_of
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.forkplan import ForkPlan, Outgoing
+from tapeproxy.tapes.forkverdict import TICKET_HEADER, Verdict
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.lanes import LANE_HEADER, LaneTag, format_tag

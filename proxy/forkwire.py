@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 from tapeproxy.proxy.mitm import RecordWire, WireOptions
 from tapeproxy.proxy.processes import RunProcesses
+from tapeproxy.tapes.forkverdict import Judge
 from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tapeproxy.addons.forkgate import Judge
     from tapeproxy.addons.sockets import Resets
     from tapeproxy.addons.tape import Tape
 
@@ -29,7 +29,7 @@ class ForkWire(RecordWire):
         self._judge: Judge
         self._tape_port = 0
 
-    def obey(self, judge: "Judge", port: int) -> None:
+    def obey(self, judge: Judge, port: int) -> None:
         """Have `judge` decide; before `start`."""
         self._judge, self._tape_port = judge, port
 

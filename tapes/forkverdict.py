@@ -1,0 +1,30 @@
+"""What a fork decides about one request, as the wire is told it. Values; knows neither wire nor tape."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from tapeproxy.tapes.lanes import LaneTag
+from tapeproxy.tapes.records import End, Request
+
+TICKET_HEADER = b"x-tapeproxy-ticket"
+"""On a request to the tape server: which answer was found for it."""
+
+
+class Verdict(NamedTuple):
+    """What becomes of a request. `source`: the word for its record. `ticket`: of its answer; None: it goes out.
+
+    `ending`: how the exchange ended on the tape. `edit` changes a request that goes out.
+    """
+
+    source: str | None
+    ticket: int | None = None
+    ending: End | None = None
+    edit: Callable[[Request], Request] | None = None
+
+
+class Judge(Protocol):
+    """Who decides."""
+
+    def judge(self, request: Request, tag: LaneTag | None, port: int) -> Verdict:
+        """Decide about a request as the client sent it, with its body in bytes; `port`: the client's own."""
+        ...
