@@ -31,6 +31,7 @@ from tapeproxy.tapes.records import Exit, Head, Json, Seal
 from tapeproxy.tapes.rewriting import encoded
 
 _WAIT = 0.05
+_STOPPED = "it was stopped"
 _LISTED = 1000
 """Values that the new tape's head lists."""
 
@@ -54,7 +55,9 @@ class MinimizeSettings:
 
 @dataclass(frozen=True, slots=True)
 class Minimized:
-    """What came of it. `kept` of `values` are needed. `stopped`: by what the search ended early ("" where it did not).
+    """What came of it. `kept` of `values` are needed. `stopped`: by what the search ended early (empty: it did not).
+
+    `interrupted`: that was a signal.
 
     `exchanges` are on the new tape, `of` were on the old one; `failure` says in words what the probes looked for.
     """
@@ -68,6 +71,7 @@ class Minimized:
     took_ns: int
     failure: str
     stopped: str = ""
+    interrupted: bool = False
 
     def to_json(self) -> Json:
         return {
@@ -155,6 +159,7 @@ async def _minimize(settings: MinimizeSettings, told: Callable[[Probed], None], 
         took_ns=time.monotonic_ns() - begun,
         failure=trials.sought,
         stopped=why,
+        interrupted=why == _STOPPED,
     )
 
 
@@ -168,7 +173,7 @@ async def _watched(trials: Trials, stop: threading.Event) -> str:
     try:
         await search
     except asyncio.CancelledError:
-        return "it was stopped"
+        return _STOPPED
     except EnoughError:
         return f"{trials.made} probes were made"
     return ""
@@ -176,9 +181,10 @@ async def _watched(trials: Trials, stop: threading.Event) -> str:
 
 def _write(settings: MinimizeSettings, answers: Answers, trial: Trial, path: Path) -> None:
     """Write the tape of a trial. Raises TapeWriteError."""
-    records = [entry.record for entry in read_entries(settings.replay.tape, ask=settings.replay.ask)]
+    entries = list(read_entries(settings.replay.tape, ask=settings.replay.ask))
+    records = [entry.record for entry in entries]
     seal = records[-1] if isinstance(records[-1], Seal) else Seal(t=0, records=0, trace="", outcome="", file="")
-    head = _head(settings, answers, trial, seal)
+    head = _head(settings, answers, trial, seal, entries[-1].hash.hex())
     outcome = trial.outcome
     ended = Exit(t=seal.t, code=outcome.code, signal=outcome.signal, duration=outcome.duration_ns)
     kept = list(minimized_records(records, head, trial.answers, trial.steps, ended))
@@ -188,26 +194,28 @@ def _write(settings: MinimizeSettings, answers: Answers, trial: Trial, path: Pat
         file.writelines(encoded(kept, dataclasses.replace(seal, outcome=word, extra={})))
 
 
-def _head(settings: MinimizeSettings, answers: Answers, trial: Trial, seal: Seal) -> Head:
+def _head(settings: MinimizeSettings, answers: Answers, trial: Trial, seal: Seal, last: str) -> Head:
     """The head says what the tape was made of, what is left of it, and what stands for the rest."""
     old, argv = trial.tape.head, settings.replay.argv
+    redactor = taped_redactor(trial.tape, settings.replay)
+    name = redactor.text(settings.replay.tape.name)
     kept = sorted(trial.kept)
     head = dataclasses.replace(
         old,
         by=f"tapeproxy {tapeproxy.__version__}",
         must=("like",),
         window=WINDOW,
-        parent={"tape": settings.replay.tape.name, "trace": seal.trace},
+        parent={"name": name, "trace": seal.trace, "last": last},
         edit={
             "minimized": {
                 "values": len(answers.values),
                 "kept": [{"exchange": number, "path": text} for number, text in kept[:_LISTED]],
-                "neutral": {"string": "", "number": 0, "boolean": False, "text": settings.text},
+                "neutral": {"string": "", "number": 0, "boolean": False, "text": redactor.text(settings.text)},
             }
         },
     )
     if not argv:
         return head
-    argv = taped_redactor(trial.tape, settings.replay).argv(argv)
+    argv = redactor.argv(argv)
     mark = origin_mark(load_key(), socket.gethostname(), argv, head.started_at)
     return dataclasses.replace(head, argv=argv, host=mark)

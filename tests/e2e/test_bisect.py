@@ -64,13 +64,14 @@ class Tool(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Tool
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
+        tool = self.server
+        assert isinstance(tool, Tool)
         step = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["step"]
-        self.server.answered += 1
-        result = "poison" if step == self.server.poisoned else f"result {step}"
+        tool.answered += 1
+        result = "poison" if step == tool.poisoned else f"result {step}"
         body = json.dumps({"result": result}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")

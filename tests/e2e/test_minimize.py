@@ -1,0 +1,143 @@
+"""`tapeproxy minimize` with a real SDK, streams and tool calls: recorded with the shim, minimized offline, replayed."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from clirun import Cli, maps
+
+from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.testing import FakeProvider
+
+# Asks in turn, tells each time what it heard before, and looks at the clock and at chance like any agent.
+AGENT = """
+import random, time, uuid
+from openai import OpenAI
+
+client = OpenAI(max_retries=0)
+messages = [{"role": "system", "content": f"run {uuid.uuid4()}"}]
+heard = []
+for question in ("first", "second", "third", "fourth"):
+    time.sleep(0.01 * random.random())
+    messages.append({"role": "user", "content": f"{question}, at {time.time()}"})
+    if question == "second":
+        stream = client.chat.completions.create(model="m", messages=messages, stream=True)
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+    else:
+        text = client.chat.completions.create(model="m", messages=messages).choices[0].message.content or ""
+    heard.append(text)
+    messages.append({"role": "assistant", "content": text})
+print(len(heard))
+if "sesame" in heard[1] and "open" in heard[3]:
+    raise SystemExit(9)
+"""
+# The same without the SDK, whose import is most of what a probe takes. Requests are not compared, so the tape will do.
+LIGHT = """
+import json, urllib.request
+heard = []
+for _ in range(4):
+    asked = urllib.request.Request("https://api.openai.com/light", json.dumps(heard).encode(), method="POST")
+    heard.append(urllib.request.urlopen(asked, timeout=20).read().decode())
+if "sesame" in heard[1] and "open" in heard[3]:
+    raise SystemExit(9)
+"""
+SCRIPT = {
+    "reply": [
+        {"when": {"user": "first"}, "text": "Nothing here."},
+        {"when": {"user": "second"}, "text": "A seed called sesame, and some more words."},
+        {"when": {"user": "third"}, "text": "Nothing here either."},
+        {"when": {"user": "fourth"}, "text": "It stands open."},
+    ]
+}
+
+
+@pytest.fixture(scope="module")
+def tape(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("run")
+    tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+    with FakeProvider(script=SCRIPT, tls=tls) as provider:
+        argv = [sys.executable, "-c", AGENT]
+        done = Cli(folder, home).run("record", "-o", "bad.tape.jsonl.gz", *maps(provider.url), "--", *argv, keys=True)
+    assert done.returncode == 9, done.stderr
+    yield folder / "bad.tape.jsonl.gz"
+
+
+def test_two_texts_of_four_are_what_matters(cli: Cli, tape: Path) -> None:
+    done = cli.run("minimize", str(tape), "-o", "small.tape.jsonl.gz", "-j", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [(value["exchange"], value["value"]) for value in found["kept"]] == [
+        (2, "A seed called sesame, and some more words."),
+        (4, "It stands open."),
+    ]
+    assert (found["failure"], found["exchanges"], found["stopped"]) == ("exit code 9", 4, None)
+    assert done.stderr.count("tapeproxy: probe ") == found["probes"]
+
+    assert cli.run("verify", "small.tape.jsonl.gz").returncode == 0
+    again = cli.run("replay", "small.tape.jsonl.gz", "--report", "r.json")
+    report = json.loads((cli.cwd / "r.json").read_text())
+    assert (again.returncode, report["violations"], report["drifts"], report["unused"]) == (9, [], [], [])
+    asked = json.loads(load(cli.cwd / "small.tape.jsonl.gz")[0].exchanges[3].request_body)["messages"]
+    assert [one["content"] for one in asked if one["role"] == "assistant"] == [
+        "",
+        "A seed called sesame, and some more words.",
+        "",
+    ]
+
+
+def light() -> list[str]:
+    return ["--", sys.executable, "-c", LIGHT]
+
+
+def test_what_is_said(cli: Cli, tape: Path) -> None:
+    words = ["minimize", str(tape), "-o", "small.tape.jsonl.gz", "--max-probes", "6", "--text", "OK."]
+    done = cli.run(*words, "--predicate", "$.exit!=9", *light())
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "failure: the check fails"
+    assert lines[1].startswith("the search ended early: 6 probes were made")
+    assert lines[2].startswith("it needs ")
+    assert any(line.startswith("  exchange 4  $.choices[0].message.content  ") for line in lines)
+    assert lines[-1].endswith("to see it fail: tapeproxy replay small.tape.jsonl.gz")
+    assert cli.run("replay", "small.tape.jsonl.gz").returncode == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["-o", "small.tape.jsonl.gz", "--check", "true", "--", sys.executable, "-c", LIGHT],
+            "does not fail, so there is nothing to minimize",
+        ),
+        (["-o", "small.tape.jsonl.gz", "--", sys.executable, "-c", "pass"], "the agent exits with 0"),
+        ([], "there is no tape to write"),
+    ],
+)
+def test_nothing_to_minimize(words: list[str], said: str, cli: Cli, tape: Path) -> None:
+    done = cli.run("minimize", str(tape), *words)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert not (cli.cwd / "small.tape.jsonl.gz").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_stopped_it_writes_the_best_so_far(cli: Cli, tape: Path) -> None:
+    # The third probe waits for its end.
+    check = 'n=$(cat n); echo "$n"x > n; [ "$n" = xx ] && { touch there; exec sleep 60; }; test $TAPEPROXY_EXIT != 9'
+    process = cli.start("minimize", str(tape), "-o", "small.tape.jsonl.gz", "--check", check, *light())
+    try:
+        deadline = time.monotonic() + 60
+        while not (cli.cwd / "there").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, stderr
+    assert "the search ended early: it was stopped" in stdout
+    assert cli.run("replay", "small.tape.jsonl.gz").returncode == 9
