@@ -136,7 +136,7 @@ def _lines(done: "Minimized") -> Iterator[str]:
     if done.stopped:
         yield f"the search ended early: {done.stopped}; what is left may not all matter"
     kept = screen.paint(f"{len(done.kept)} of {count(done.values, 'value')}", "red", bold=True)
-    yield f"it needs {kept}, in {done.exchanges} of {count(done.of, 'exchange')}"
+    yield f"it needs {kept}; the run asks for {done.exchanges} of {count(done.of, 'exchange')}"
     for value in done.kept[:_SHOWN]:
         yield f"  exchange {value.number}  {printable(value.path)}  {printable(json.dumps(value.value))}"
     if len(done.kept) > _SHOWN:
