@@ -7,12 +7,13 @@ import base64
 import binascii
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from tapeproxy.tapes.codings import decode, header
-from tapeproxy.tapes.conversation import Answer, Asked, Call, Dialect, Message
+from tapeproxy.tapes.conversation import Answer, Answered, Asked, Call, Dialect, Message
 from tapeproxy.tapes.dialects import anthropic, ollama, openai_chat, openai_responses
 from tapeproxy.tapes.dialects.shapes import error_of, mapping_of, name_of, text_of
 from tapeproxy.tapes.exchanges import Exchange
@@ -30,8 +31,7 @@ def read_call(exchange: Exchange) -> Call | None:
     if found is None:
         return None
     dialect, asked = found
-    answer = read_answer(exchange)
-    answered = dialect.read_answer(answer)
+    answered, streamed = read_answered(exchange, dialect)
     return Call(
         dialect.name,
         answered.model or asked.model,
@@ -40,8 +40,8 @@ def read_call(exchange: Exchange) -> Call | None:
         answered.stop,
         answered.tokens_in,
         answered.tokens_out,
-        answered.error or _read_failure(answer),
-        answer.streamed,
+        answered.error,
+        streamed,
     )
 
 
@@ -49,6 +49,20 @@ def dialect_of(url: bytes, headers: Headers, body: bytes) -> str | None:
     """The name of the dialect that a request to a model is in; None when it is something else."""
     found = _read_request(url, headers, body)
     return None if found is None else found[0].name
+
+
+def find_dialect(exchange: Exchange) -> Dialect | None:
+    """The dialect of the LLM call that `exchange` carries; None when it is something else."""
+    request = exchange.request
+    found = _read_request(request.url, request.headers, exchange.request_body)
+    return None if found is None else found[0]
+
+
+def read_answered(exchange: Exchange, dialect: Dialect) -> tuple[Answered, bool]:
+    """What came back, read as `dialect`, and whether it was streamed."""
+    answer = read_answer(exchange)
+    answered = dialect.read_answer(answer)
+    return replace(answered, error=answered.error or _read_failure(answer)), answer.streamed
 
 
 def read_messages(url: bytes, headers: Headers, body: bytes) -> tuple[Message, ...]:

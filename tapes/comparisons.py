@@ -11,10 +11,10 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from tapeproxy.tapes.bodyforms import Body
-from tapeproxy.tapes.calls import read_call, read_messages
+from tapeproxy.tapes.calls import read_answered, read_messages
 from tapeproxy.tapes.canonical import canonical_body
 from tapeproxy.tapes.contexts import ContextChange, context_changes, message_text
-from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thought, ToolCall, ToolResult
+from tapeproxy.tapes.conversation import Answered, Dialect, Media, Message, Part, Text, Thought, ToolCall, ToolResult
 from tapeproxy.tapes.differences import Difference, body_differences, differences, json_differences
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.jsonvalues import read_json
@@ -56,54 +56,63 @@ def changes(ours: Side, theirs: Side, one: Event, other: Event) -> tuple[Change,
     asked, answered = one.key != other.key, one.answer != other.answer
     if not asked and not answered:
         return ()
-    a, b = ours.exchange(one.number), theirs.exchange(other.number)
-    before, after = _messages(a), _messages(b)
-    is_call = bool(before and after) and not ours.strict
+    dialects = _dialects(ours, theirs, one, other)
     out: list[Change] = []
     # What is plainly another need not be told place by place, which takes ten times as long.
     if asked and (
-        not is_call
-        or _plain(before) != _plain(after)
-        or any(True for _ in _request(ours, theirs, one, other, is_call=is_call))
+        dialects is None
+        or one.loose != other.loose
+        or any(True for _ in _request(ours, theirs, one, other, is_call=True))
     ):
         out.append("request")
     if answered:
-        out += _changes_of_answer(a, b, ours, is_call=is_call)
+        out += _changes_of_answer(ours.exchange(one.number), theirs.exchange(other.number), ours, dialects)
     return tuple(out)
 
 
-def _changes_of_answer(a: Exchange, b: Exchange, side: Side, *, is_call: bool) -> Iterator[Change]:
+type _Dialects = tuple[Dialect, Dialect] | None
+"""Of two calls of models of which not every byte counts."""
+
+
+def _dialects(ours: Side, theirs: Side, one: Event, other: Event) -> _Dialects:
+    if ours.strict or (first := ours.dialect(one)) is None or (second := theirs.dialect(other)) is None:
+        return None
+    return first, second
+
+
+def _changes_of_answer(a: Exchange, b: Exchange, side: Side, dialects: _Dialects) -> Iterator[Change]:
     places = {found.where for found in _outlines(a, b)}
     yield from (word for word in _WORDS if word in places)
     if a.response is None or b.response is None:
         return
-    if any(True for _ in _headers(a, b, strict=side.strict)) or _another_body(a, b, side, is_call=is_call):
+    if any(True for _ in _headers(a, b, strict=side.strict)) or _another_body(a, b, side, dialects):
         yield "response"
 
 
-def _another_body(a: Exchange, b: Exchange, side: Side, *, is_call: bool) -> bool:
-    if not is_call:
+def _another_body(a: Exchange, b: Exchange, side: Side, dialects: _Dialects) -> bool:
+    if dialects is None:
         return _canonical(a, side).canonical != _canonical(b, side).canonical
-    calls = read_call(a), read_call(b)
-    said = [_plain((call.answer,)) if call is not None and call.answer is not None else () for call in calls]
-    return said[0] != said[1] or any(True for _ in _answers(a, b, side))
+    messages = [read_answered(one, dialect)[0].message for one, dialect in zip((a, b), dialects, strict=True)]
+    said = [_plain((message,)) if message is not None else () for message in messages]
+    return said[0] != said[1] or any(True for _ in _answers(a, b, side, dialects))
 
 
 def details(ours: Side, theirs: Side, one: Event, other: Event) -> Details:
     """How the exchanges of two events differ, in full up to a limit."""
     a, b = ours.exchange(one.number), theirs.exchange(other.number)
     before, after = _messages(a), _messages(b)
-    is_call = bool(before and after)
+    dialects = _dialects(ours, theirs, one, other)
     asked: list[Difference] = []
     context: tuple[ContextChange, ...] = ()
     if one.key != other.key:
-        asked = list(islice(_request(ours, theirs, one, other, is_call=is_call and not ours.strict), _MOST))
-        context = tuple(islice(context_changes(_plain(before), _plain(after)), _MOST)) if is_call else ()
+        asked = list(islice(_request(ours, theirs, one, other, is_call=dialects is not None), _MOST))
+        changes = context_changes(_plain(before), _plain(after)) if before and after else iter(())
+        context = tuple(islice(changes, _MOST))
     if context:
         asked = [found for found in asked if not _CONVERSATION.match(found.where)]
     answered: tuple[Difference, ...] = ()
     if one.answer != other.answer:
-        answered = tuple(islice(_response(a, b, ours, is_call=is_call and not ours.strict), _MOST))
+        answered = tuple(islice(_response(a, b, ours, dialects), _MOST))
     return Details(tuple(asked), answered, context, (before, after))
 
 
@@ -161,11 +170,11 @@ def _renamed(anew: list[Difference]) -> bool:
     return len({a for a, _ in pairs}) == len(pairs) == len({b for _, b in pairs})
 
 
-def _response(a: Exchange, b: Exchange, side: Side, *, is_call: bool) -> Iterator[Difference]:
+def _response(a: Exchange, b: Exchange, side: Side, dialects: _Dialects) -> Iterator[Difference]:
     yield from _outlines(a, b)
     if a.response is not None and b.response is not None:
         yield from _headers(a, b, strict=side.strict)
-        yield from _answers(a, b, side) if is_call else _bodies(a, b, side)
+        yield from _bodies(a, b, side) if dialects is None else _answers(a, b, side, dialects)
 
 
 def _outlines(a: Exchange, b: Exchange) -> Iterator[Difference]:
@@ -187,27 +196,27 @@ def _headers(a: Exchange, b: Exchange, *, strict: bool) -> Iterator[Difference]:
             yield Difference(f"header {name.decode('latin-1')}", was or None, now or None)
 
 
-def _answers(a: Exchange, b: Exchange, side: Side) -> Iterator[Difference]:
-    one, other = read_call(a), read_call(b)
-    if one is None or other is None or not (one.streamed or other.streamed):
+def _answers(a: Exchange, b: Exchange, side: Side, dialects: tuple[Dialect, Dialect]) -> Iterator[Difference]:
+    (one, streamed), (other, also) = read_answered(a, dialects[0]), read_answered(b, dialects[1])
+    if not (streamed or also):
         yield from (found for found in _bodies(a, b, side) if not _is_anew(found, _ANSWERED_ANEW))
         return
     for found in json_differences(_assembled(one), _assembled(other)):
         yield replace(_told(found), where=found.where.replace("body ", "answer ", 1))
 
 
-def _assembled(call: Call) -> dict[str, Any]:
+def _assembled(answered: Answered) -> dict[str, Any]:
     """An answer as JSON, whatever the pieces it came in."""
-    parts = call.answer.parts if call.answer is not None else ()
+    parts = answered.message.parts if answered.message is not None else ()
     out: dict[str, Any] = {
-        "model": call.model,
+        "model": answered.model,
         "text": "".join(part.text for part in parts if isinstance(part, Text)),
         "thought": "".join(part.text for part in parts if isinstance(part, Thought)),
         "tool_calls": [{"name": p.name, "arguments": _arguments(p)} for p in parts if isinstance(p, ToolCall)],
         "tool_results": [message_text(Message("", (p,))) for p in parts if isinstance(p, ToolResult)],
         "media": [f"{part.kind} {part.detail}" for part in parts if isinstance(part, Media)],
-        "stop": call.stop,
-        "error": call.error,
+        "stop": answered.stop,
+        "error": answered.error,
     }
     return {name: value for name, value in out.items() if value}
 

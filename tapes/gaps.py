@@ -95,14 +95,23 @@ class Gap:
 def _scores(gap: Gap) -> list[list[float]]:
     """How much more alike than needed each pair is."""
     asks = [[side.ask(event.number) for event in events] for side, events in _sides(gap)]
+    if len(gap.a) == len(gap.b) == 1:  # most gaps are such, and often the ends of the two say enough
+        near = _margin(_roughly(_outline(gap.a[0], asks[0][0]), _outline(gap.b[0], asks[1][0])))
+        if near:
+            return [[near]]
     if sum(len(ask.body) for side in asks for ask in side) <= _PARSED:
         known = [[_identity(ask) for ask in side] for side in asks]
         return [[_margin(_alike(a, b)) for b in known[1]] for a in known[0]]
     short = [
-        [(event.place, _ends(ask.body)) for event, ask in zip(events, side, strict=True)]
+        [_outline(event, ask) for event, ask in zip(events, side, strict=True)]
         for (_, events), side in zip(_sides(gap), asks, strict=True)
     ]
     return [[_margin(_roughly(a, b)) for b in short[1]] for a in short[0]]
+
+
+def _outline(event: Event, ask: Ask) -> tuple[bytes, bytes]:
+    """Where a request went, and how its body begins and ends."""
+    return event.place, ask.body if len(ask.body) <= 2 * _END else ask.body[:_END] + ask.body[-_END:]
 
 
 def _sides(gap: Gap) -> tuple[tuple[Side, Sequence[Event]], tuple[Side, Sequence[Event]]]:
@@ -122,10 +131,6 @@ def _alike(one: Identity | None, other: Identity | None) -> float:
 
 def _margin(score: float) -> float:
     return score - _ALIKE + 1e-9 if score >= _ALIKE else 0.0
-
-
-def _ends(body: bytes) -> bytes:
-    return body if len(body) <= 2 * _END else body[:_END] + body[-_END:]
 
 
 def _roughly(one: tuple[bytes, bytes], other: tuple[bytes, bytes]) -> float:

@@ -3,6 +3,7 @@
 Exchanges are read one by one, and again when one is looked at closely.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,12 +12,15 @@ from typing import Final
 from blake3 import blake3
 
 from tapeproxy.tapes.bodyforms import framed
+from tapeproxy.tapes.calls import find_dialect
 from tapeproxy.tapes.cards import Ask, ask_of
+from tapeproxy.tapes.conversation import Dialect
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.identity import Identity
 from tapeproxy.tapes.machine import Marks, facts_of, marks
 from tapeproxy.tapes.reading import VERSION, Reading, taped_rules, taped_version
 from tapeproxy.tapes.records import Headers
+from tapeproxy.tapes.requestlines import summary_line
 from tapeproxy.tapes.rules import Rules
 
 NO_LANE: Final = ""
@@ -29,20 +33,25 @@ _HEADERS = frozenset(
 )
 """Of an answer's headers, those that clients act on; others tell of the server, and of the moment."""
 
+_ID = re.compile(rb'"(?:id|(?:tool_)?call_id|tool_use_id|item_id|signature|previous_response_id)":"[^"]*"')
+
 
 @dataclass(slots=True)
 class Event:
     """An exchange in short. `number` and `lane` are the tape's.
 
-    `raw` is the digest of what its identity depends on as it came, `key` that of its identity (or `raw`, where both
-    sides have as many of that), `place` that of where it went, `answer` that of what came back.
+    `line` is its request in a line. `raw` is the digest of what its identity depends on as it came, `key` that of its
+    identity (or `raw`, where both sides have as many of that), `loose` that of its identity without ids that providers
+    make up, `place` that of where it went, `answer` that of what came back.
     """
 
     number: int
     lane: str
     n: int | None
+    line: str
     raw: bytes
     key: bytes
+    loose: bytes
     place: bytes
     answer: bytes
 
@@ -57,6 +66,8 @@ class Side:
         self.tape = tape
         self.reading = reading
         self.strict = strict
+        self._lines: dict[str, str] = {}
+        self._dialects: dict[bytes, Dialect | None] = {}
         self.events = [self._event(exchange) for exchange in tape.exchanges]
         self.laned = not self.events or any(event.lane != NO_LANE for event in self.events)
 
@@ -79,6 +90,13 @@ class Side:
             return self.ask(number).identity()
         except ValueError:
             return None
+
+    def dialect(self, event: Event) -> Dialect | None:
+        """How a model is spoken to where this event went, if it is one: as the first event does that went there."""
+        if event.place not in self._dialects:
+            first = next(other for other in self.events if other.place == event.place)
+            self._dialects[event.place] = find_dialect(self.exchange(first.number))
+        return self._dialects[event.place]
 
     def by_lane(self) -> dict[str, list[Event]]:
         """The events of each lane, in the order in which it asked."""
@@ -104,21 +122,32 @@ class Side:
         raw = ask.raw_key()
         lane = exchange.request.lane or NO_LANE
         answer = answer_digest(exchange, strict=self.strict)
-        return Event(exchange.number, lane, exchange.request.n, raw, raw, _place(ask), answer)
+        line = summary_line(ask)
+        line = self._lines.setdefault(line, line)
+        return Event(exchange.number, lane, exchange.request.n, line, raw, raw, raw, _place(ask), answer)
 
 
 def settle_keys(ours: Side, theirs: Side) -> None:
     """Give the events of both sides their keys: an identity is only computed where one side has more of the same."""
     counts = [Counter(event.raw for event in side.events) for side in (ours, theirs)]
     odd = {raw for raw in counts[0].keys() | counts[1].keys() if counts[0][raw] != counts[1][raw]}
-    known: dict[bytes, bytes] = {}
+    known: dict[bytes, tuple[bytes, bytes]] = {}
     for side in (ours, theirs):
         for event in side.events:
             if event.raw in odd:
                 if event.raw not in known:
                     identity = side.identity(event.number)
-                    known[event.raw] = event.raw if identity is None else identity.key
-                event.key = known[event.raw]
+                    known[event.raw] = (event.raw, event.raw) if identity is None else (identity.key, _loose(identity))
+                event.key, event.loose = known[event.raw]
+
+
+def _loose(identity: Identity) -> bytes:
+    """Without every field that may hold an id, and some that hold another thing: who differs in this, differs."""
+    digest = blake3(identity.place)
+    for name, value in (*identity.query, *identity.headers):
+        digest.update(framed(name) + framed(value))
+    digest.update(framed(identity.media.encode()) + _ID.sub(b"", identity.body.canonical))
+    return digest.digest(16)
 
 
 def both_readings(ours: Tape, theirs: Tape) -> Reading:

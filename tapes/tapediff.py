@@ -18,7 +18,6 @@ from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.gaps import Gap
 from tapeproxy.tapes.lanepairs import LaneTree, pair_lanes
-from tapeproxy.tapes.requestlines import summary_line
 from tapeproxy.tapes.sides import NO_LANE, Event, Side, both_readings, lane_keys, settle_keys
 
 type Kind = Literal["same", "moved", "changed", "missing", "extra"]
@@ -204,8 +203,8 @@ def _compared(one: Side, other: Side, lane: LanePair, pair: _Pair) -> Compared:
     else:
         how = (*changes(one, other, a, b), *how)
         kind = "same" if not how else "moved" if set(how) <= {"lane", "order"} else "changed"
-    line = summary_line(one.ask(a.number)) if a is not None else summary_line(other.ask(b.number)) if b else ""
-    return Compared(kind, *number, lane, how, line)
+    first = a or b
+    return Compared(kind, *number, lane, how, first.line if first is not None else "")
 
 
 type _Aligned = list[tuple[str | None, str | None, list[_Pair]]]

@@ -182,7 +182,7 @@ def test_how_lanes_interleaved_is_no_difference(asks: list[Ask], chance: random.
 
 
 def test_two_long_tapes_take_no_time_to_speak_of() -> None:
-    """600 exchanges of which each was changed; 5,000 take 2 s, see docs/DIFF.md."""
+    """600 exchanges of which each was changed; docs/DIFF.md has what 5,000 take."""
 
     def long(system: str, answer: str) -> Tape:
         return run(*(say(f"m/t{at % 6}", system, f"question {at}", answer=f"{answer} {at}") for at in range(600)))
