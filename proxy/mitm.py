@@ -11,7 +11,7 @@ import importlib.util
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from tapeproxy.addons.recorder import Recorder
     from tapeproxy.addons.sockets import Resets
+    from tapeproxy.tapes.imports.foreign import Foreign
+    from tapeproxy.tapes.imports.nodes import ForeignFormatError
 
 _CA = "mitmproxy-ca.pem"
 _NEVER = 365 * 24 * 3600
@@ -43,6 +45,13 @@ _GRACE = 5.0
 """Seconds for exchanges under way to end by themselves."""
 _CLOSING = 5.0
 """Seconds for connections to run their last hooks once they are cancelled."""
+
+
+def flows_of(path: Path) -> "Iterator[Foreign | ForeignFormatError]":
+    """The exchanges in a file of mitmproxy's flows. Raises ImportError where there is no mitmproxy."""
+    from tapeproxy.addons.flowfile import FlowFile
+
+    return FlowFile(path).exchanges()
 
 
 class WireError(TapeproxyError):

@@ -226,6 +226,7 @@ _TABLES: dict[Any, _Table] = {
         "branch": ("branch", _optional(_object), False),
         "edit": ("edit", _optional(_object), False),
         "scrubbed": ("scrubbed", _optional(_object), False),
+        "imported": ("imported", _optional(_object), False),
         "sealed_seed": ("sealed_seed", _optional(_text), False),
     },
     Request: {

@@ -62,6 +62,7 @@ class Head:
     edit: Json | None = None
     scrubbed: Json | None = None
     sealed_seed: str | None = None
+    imported: Json | None = None
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
@@ -92,7 +93,7 @@ class Head:
         if self.threads:
             out["threads"] = True
         optional |= {"parent": self.parent, "branch": self.branch, "edit": self.edit}
-        optional |= {"scrubbed": self.scrubbed, "sealed_seed": self.sealed_seed}
+        optional |= {"scrubbed": self.scrubbed, "sealed_seed": self.sealed_seed, "imported": self.imported}
         return out | {k: v for k, v in optional.items() if v is not None} | self.extra
 
 

@@ -35,6 +35,7 @@ GOOD: dict[str, Json] = {
         "branch": {},
         "edit": None,
         "scrubbed": None,
+        "imported": None,
         "sealed_seed": None,
     },
     "request": {
@@ -157,6 +158,7 @@ TYPES = {
     ("head", "branch"): "object?",
     ("head", "edit"): "object?",
     ("head", "scrubbed"): "object?",
+    ("head", "imported"): "object?",
     ("head", "sealed_seed"): "text?",
     ("request", "lane"): "text?",
     ("request", "n"): "natural?",

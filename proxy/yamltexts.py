@@ -1,0 +1,43 @@
+"""YAML read safely: values only, as PyYAML, Psych and go-yaml write them. Imported when a YAML file is met."""
+
+import re
+
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import ScalarNode
+
+from tapeproxy.tapes.imports.nodes import ForeignFormatError
+
+_TEXTS = ("tag:yaml.org,2002:python/unicode", "tag:yaml.org,2002:python/str")
+
+
+class _Values(SafeConstructor):
+    """Makes values of nodes. Tags that name a class or a function have no constructor here, and are errors."""
+
+    def construct_text(self, node: ScalarNode) -> object:
+        return self.construct_scalar(node)
+
+    def construct_yaml_float(self, node: ScalarNode) -> object:
+        # To those who write YAML 1.1, a number has a dot: 12e3 is a text, and they don't quote it.
+        text = str(self.construct_scalar(node))
+        return text if re.fullmatch(r"[-+]?[0-9_]+[eE][-+]?[0-9]+", text) else super().construct_yaml_float(node)
+
+
+for _tag in _TEXTS:
+    _Values.add_constructor(_tag, _Values.construct_text)
+_Values.add_constructor("tag:yaml.org,2002:float", _Values.construct_yaml_float)
+_Values.add_constructor("!binary", _Values.construct_yaml_binary)
+
+
+def parse_yaml(data: bytes) -> object:
+    """The value of a YAML document. Raises ForeignFormatError."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _Values
+    yaml.version = (1, 1)
+    yaml.allow_duplicate_keys = True
+    try:
+        return yaml.load(data)
+    except (YAMLError, ValueError, RecursionError) as error:
+        reason = re.sub(r"\s+", " ", str(error))
+        raise ForeignFormatError(f"the file is no YAML that can be read safely: {reason:.300}") from None

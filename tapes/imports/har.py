@@ -1,0 +1,153 @@
+"""HAR 1.2: of browsers, proxies and Polly.js. Knows its entries, and what each writer makes of bodies.
+
+`content.encoding` is `base64` for bytes; Polly keeps the pieces of a compressed body as a JSON array of such texts.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlencode
+
+import orjson
+
+from tapeproxy.tapes.imports.foreign import Foreign, Pieces, pairs_of
+from tapeproxy.tapes.imports.nodes import Node
+from tapeproxy.tapes.imports.vcr import unpacked
+
+_MS: Final = 1_000_000
+
+
+def is_har(root: Node) -> bool:
+    """Whether a parsed file is one."""
+    log = root.value.get("log") if isinstance(root.value, dict) else None
+    return isinstance(log, dict) and "entries" in log
+
+
+def entries(root: Node) -> list[Node]:
+    """Its entries. Raises ForeignFormatError."""
+    return root.need("log").need("entries").items()
+
+
+def take(entry: Node) -> Foreign:
+    """One entry. Raises ForeignFormatError."""
+    asked, given = entry.need("request"), entry.need("response")
+    if "_webSocketMessages" in entry.value or given.value.get("status") == 101:
+        raise entry.wrong("a WebSocket can't be put on a tape yet")
+    status = given.need("status").whole()
+    pieces = _pieces(given)
+    start, waited, took = _times(entry)
+    text = given.get("statusText")
+    failed = given.get("_error") or entry.get("_error")
+    absent = ["boundaries", "lanes"]
+    if took is None:
+        absent.insert(0, "times")
+    return Foreign(
+        place=entry.place,
+        method=asked.need("method").text().upper().encode("latin-1", "replace"),
+        url=_url(asked),
+        request_headers=_headers(asked),
+        request_body=_posted(asked, absent),
+        h2=(version := asked.get("httpVersion")) is not None and version.text().lower() in ("h2", "http/2", "http/2.0"),
+        status=status,
+        reason=None if text is None else re.sub(rb"[\r\n]", b" ", text.octets()),
+        headers=_headers(given),
+        body=b"".join(data for _, data in pieces),
+        pieces=pieces if len(pieces) > 1 else (),
+        start=start,
+        waited=waited,
+        took=took,
+        how="complete" if status else "connect-error",
+        error=None if status else ("there was no response" if failed is None else failed.text()),
+        absent=tuple(absent),
+    )
+
+
+def _url(asked: Node) -> bytes:
+    found = asked.need("url")
+    url = found.text().partition("#")[0]
+    if not re.match(r"(?i)https?://[^/?#]", url):
+        raise found.wrong(f"{url!r:.100} is no absolute URL of HTTP")
+    return url.encode()
+
+
+def _headers(side: Node) -> tuple[tuple[bytes, bytes], ...]:
+    found = side.get("headers")
+    items = [] if found is None else found.items()
+    return pairs_of((one.need("name").text(), one.value.get("value")) for one in items)
+
+
+def _posted(asked: Node, absent: list[str]) -> bytes:
+    data = asked.get("postData")
+    if data is None:
+        size = asked.get("bodySize")
+        if size is not None and size.value and isinstance(size.value, int) and size.value > 0:
+            absent.append("a body")
+        return b""
+    text, encoding = data.get("text"), data.get("encoding", "_encoding")
+    if text is not None and (text.value or not data.get("params")):
+        return unpacked(text) if encoding is not None and encoding.text() == "base64" else text.octets()
+    params = data.get("params")
+    kind = data.get("mimeType")
+    if params is None:
+        return b""
+    if kind is not None and "urlencoded" not in kind.text():
+        raise data.wrong(f"the text of a body of type {kind.text()!r:.60} is not in the file")
+    pairs = [(one.need("name").text(), one.get("value")) for one in params.items()]
+    return urlencode([(name, "" if value is None else value.text()) for name, value in pairs]).encode()
+
+
+def _pieces(given: Node) -> Pieces:
+    content = given.get("content")
+    text = None if content is None else content.get("text")
+    if content is None or text is None:
+        return ()
+    encoding = content.get("encoding")
+    packed = encoding is not None and encoding.text() == "base64"
+    if isinstance(text.value, str) and text.value.startswith('["') and (packed or content.value.get("_isBinary")):
+        return tuple((None, _piece(one, packed)) for one in Node(_array(text), text.place).items())
+    data = unpacked(text) if packed else text.octets()
+    return ((None, data),) if data else ()
+
+
+def _array(text: Node) -> list[object]:
+    try:
+        found = orjson.loads(text.text())
+    except orjson.JSONDecodeError:
+        raise text.wrong("this begins like an array of pieces, and is none") from None
+    assert isinstance(found, list)
+    return found
+
+
+def _piece(one: Node, packed: bool) -> bytes:
+    if packed:
+        return unpacked(one)
+    try:
+        return bytes.fromhex(one.text())
+    except ValueError:
+        raise one.wrong("these are no hex digits") from None
+
+
+def _times(entry: Node) -> tuple[int | None, int | None, int | None]:
+    """When it was asked (ns since 1970), and the ns to its head and its end."""
+    begun = entry.get("startedDateTime")
+    start = None if begun is None else _moment(begun)
+    total = _ms(entry.get("time"))
+    timings = entry.get("timings")
+    receive = None if timings is None else _ms(timings.get("receive"))
+    if start is None or total is None:
+        return start, None, None
+    return start, max(total - (receive or 0), 0), total
+
+
+def _moment(found: Node) -> int | None:
+    try:
+        value = datetime.fromisoformat(found.text())
+    except ValueError:
+        return None
+    return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1_000_000) * 1000
+
+
+def _ms(found: Node | None) -> int | None:
+    if found is None or isinstance(found.value, bool) or not isinstance(found.value, int | float) or found.value < 0:
+        return None
+    return round(found.value * _MS)
