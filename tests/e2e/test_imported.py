@@ -1,0 +1,85 @@
+"""Other tools' recordings, imported, answer the real SDKs: offline, without a key, what they held."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cassettes import FOLDER
+from clirun import Cli
+
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.codings import decode
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.sse import parse_events
+
+AGENT = Path(__file__).parent / "programs" / "sdk_steps.py"
+LONG = {"charmbracelet", "hierarchical", "openai_tool_variations", "new_assistant"}
+TYPE = b"content-type"
+RULES = {"llamaindex": ("--ignore-json", "$.encoding_format")}  # Python's SDK asks for base64, the one of Node did not
+SDKS = {
+    "portkey": "openai",
+    "charmbracelet": "openai",
+    "hierarchical": "openai",
+    "openai_tool_variations": "openai",
+    "errors_raised": "openai",
+    "tool_use_failed": "openai",
+    "langchain-agent": "openai",
+    "llamaindex": "openai",
+    "llm-anthropic": "anthropic",
+    "ollama": "httpx",
+    "mcp_tool": "httpx",
+    "new_assistant": "httpx",
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak) if name in LONG else name for name in SDKS]
+)
+def test_a_recording_answers_the_sdk(name: str, cli: Cli) -> None:
+    found = sorted(FOLDER.glob(f"*{name}*")) if FOLDER.is_dir() else []
+    if not found:
+        pytest.skip(f"the recording {name!r} is not on this machine (a folder shared/cases beside the checkout)")
+    done = cli.run("import", str(found[0]), "-o", "t.tape.jsonl.gz")
+    assert done.returncode == 0, done.stderr
+    tape, _ = load(cli.cwd / "t.tape.jsonl.gz")
+    asked = [one for one in tape.exchanges if b"telemetry" not in one.request.url]
+    (cli.cwd / "steps.json").write_text(json.dumps([step(one, SDKS[name]) for one in asked]))
+    again = cli.run("replay", *RULES.get(name, ()), "t.tape.jsonl.gz", "--", sys.executable, str(AGENT), "steps.json")
+    assert again.returncode == 0, again.stderr
+    said = [json.loads(line) for line in again.stdout.splitlines()]
+    assert said == [expected(one, SDKS[name]) for one in asked]
+
+
+def step(one: Exchange, sdk: str) -> dict[str, Any]:
+    """What the agent is to do to ask this again."""
+    url = urlsplit(one.request.url.decode())
+    body = decode(one.request.body, one.request.headers).data
+    return {
+        "sdk": sdk,
+        "method": one.request.method.decode(),
+        "base": f"{url.scheme}://{url.netloc}",
+        "path": url.path,
+        "headers": {name.decode(): value.decode() for name, value in one.request.headers if name.lower() == TYPE},
+        "body": json.loads(body) if body else None,
+    }
+
+
+def expected(one: Exchange, sdk: str) -> Any:
+    """What the agent prints of the answer, read off the tape."""
+    assert one.response is not None
+    body = decode(one.response_body, one.response.headers).data
+    if sdk == "httpx":
+        return [one.response.status, body.decode()]
+    if one.response.status != 200:
+        return [one.response.status]
+    if not body.lstrip().startswith(b"{"):
+        events = [json.loads(event.data) for event in parse_events(body) if event.data.startswith("{")]
+        if sdk == "anthropic":
+            return "".join(event.get("delta", {}).get("text", "") for event in events)
+        deltas = [event["choices"][0]["delta"] for event in events if event.get("choices")]
+        return "".join(delta.get("content") or "" for delta in deltas)
+    answer = json.loads(body)
+    return answer["choices"][0]["message"].get("content") if "choices" in answer else len(answer["data"])
