@@ -60,6 +60,11 @@ def answer_mark(seed: int, turn: int) -> bytes:
     return b"chatcmpl-%06d-%06d" % (seed, turn)
 
 
+def sample_answer() -> bytes:
+    """An answer to anything, as large as the others."""
+    return _answer(0, 0)
+
+
 def request_head(size: int) -> bytes:
     """The head that an SDK sends with a body of `size` bytes."""
     return (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-type Unit = Literal["/s", "µs", "ms", "KB", "x"]
+type Unit = Literal["/s", "ns", "µs", "ms", "s", "KB", "MB", "x"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,25 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A line that cannot be measured here, and why."""
+    """A line that could not be measured here, and why. `ours_failed`: not for want of a peer."""
 
     what: str
     why: str
+    ours_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """One run: a `folder` for its files, and whether it is a smoke run, whose figures mean nothing."""
+    """One run of a row: a `folder` for its files, and the `seconds` that it may take, roughly.
+
+    `quick`: a smoke run, whose figures mean nothing. `full`: nothing is left out for its size. `say` tells of progress.
+    """
 
     folder: Path
     quick: bool = False
+    full: bool = False
+    seconds: float = 45.0
+    say: Callable[[str], None] = print
 
     def rounds(self, full: int) -> range:
         """How often to measure; ours and peers take turns in each round, so that noise hits all."""

@@ -29,8 +29,8 @@ _READ = 1 << 16
 class Job:
     """What to send, and where: without `port` and `ca` to the proxy in the environment.
 
-    Connection number c plays the conversations whose number is c modulo `connections`. `direct`: the server is no
-    proxy, and gives the same answer to everything.
+    Connection number c plays the conversations whose number is c modulo `connections`. `target` is the host and port
+    that is asked of the proxy; None: the server is no proxy. `marked`: every request has an answer of its own.
     """
 
     connections: int
@@ -38,7 +38,8 @@ class Job:
     turns: int
     port: int | None = None
     ca: str | None = None
-    direct: bool = False
+    target: str | None = f"{HOST}:443"
+    marked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +113,18 @@ def _is_whole(answer: bytes) -> bool:
 def prepare(job: Job, number: int) -> Client:
     """Connection `number` with its handshake done and its requests sealed."""
     port = proxy_port() if job.port is None else job.port
-    sock = dial(port, None if job.direct else f"{HOST}:443")
+    sock = dial(port, job.target)
     context = ssl.create_default_context(cafile=job.ca or os.environ["SSL_CERT_FILE"])
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = context.wrap_bio(incoming, outgoing, server_hostname=HOST)
+    host = HOST if job.target is None else job.target.rpartition(":")[0]
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=host)
     _shake_hands(sock, tls, incoming, outgoing)
     client = Client(sock, tls, incoming)
     for seed in range(number, job.conversations, job.connections):
         for at, turn in enumerate(conversation(seed, Growth(job.turns))):
             tls.write(request_head(len(turn.request)) + turn.request)
             client.requests.append(outgoing.read())
-            client.marks.append(b"" if job.direct else answer_mark(seed, at))
+            client.marks.append(answer_mark(seed, at) if job.marked else b"")
     sock.setblocking(False)
     return client
 

@@ -1,5 +1,6 @@
 """The tapes that the benchmark replays, written once a run."""
 
+import random
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Chunks, End, Framing, Head, Headers, Request, Response
 
 _HEAD = Head(started_at="2026-01-01T00:00:00.000000Z", by="bench", must=("like",), window=WINDOW)  # as recorded
+_BIG = 200_000
 _JSON = (b"content-type", b"application/json")
 _EVENTS = ((b"content-type", b"text/event-stream"), (b"transfer-encoding", b"chunked"))
 
@@ -31,6 +33,23 @@ def stream_tape(path: Path, streams: int, count: int) -> Path:
     tape = TapeWriter(path, _HEAD)
     for seed in range(streams):
         _add(tape, stream_request(seed), _EVENTS, "chunked", [(e.due, e.data) for e in events(seed, count)])
+    tape.seal(trace="", outcome="complete")
+    return path
+
+
+def big_tape(path: Path, size: int) -> Path:
+    """A tape of at least `size` bytes of lines: a small conversation, then bodies of 200 KB that share nothing."""
+    tape = TapeWriter(path, Head(started_at=_HEAD.started_at, by="bench"))
+    (turn,) = conversation(0, Growth(1))
+    headers = (_JSON, (b"content-length", b"%d" % len(turn.answer)))
+    _add(tape, turn.request, headers, "length", [(0, turn.answer)])
+    text = b"".join(turn.request for turn in conversation(1, Growth(40, 200_000, 4_000_000)))
+    rng, written = random.Random(0), 0
+    while written < size:
+        at = rng.randrange(len(text) - _BIG)
+        body = b'{"n":%d,"text":"%b"}' % (written, text[at : at + _BIG].replace(b'"', b"'").replace(b"\\", b"/"))
+        _add(tape, body, headers, "length", [(0, turn.answer)])
+        written += len(body)
     tape.seal(trace="", outcome="complete")
     return path
 

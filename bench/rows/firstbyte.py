@@ -1,21 +1,13 @@
 """Recording: how much later the first event of a stream comes through the proxy than without it."""
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from bench.figures import Bar, Bench, Line, Sample, Skipped
-from bench.servers import (
-    Endpoint,
-    MissingError,
-    ask,
-    environment,
-    mitmdump,
-    python,
-    require_mitmdump,
-    stream_origin,
-    tapeproxy,
-)
+from bench.contest import OURS, Run, hold
+from bench.figures import Bar, Bench, Line, Skipped
+from bench.processes import ask, environment, python, tapeproxy
+from bench.servers import Endpoint, bare_mitmproxy, mitmdump, origin, require_mitmdump
 
 _HOST = "api.example.com"
 
@@ -23,29 +15,25 @@ _HOST = "api.example.com"
 def first_byte(bench: Bench) -> Iterator[Line | Skipped]:
     """Added time to the first event, warm connection; direct and proxied requests take turns."""
     what = "record: added time to the first event of a stream"
-    count = 3 if bench.quick else 150
-    added: dict[str, list[float]] = {"record": [], "plain": [], "streaming": []}
-    try:
-        require_mitmdump()  # record needs it as well
-    except MissingError as error:
-        yield Skipped(what, str(error))
-        return
-    with stream_origin(bench.folder) as origin:
-        runs: dict[str, Callable[[], dict[str, Any]]] = {
-            "record": lambda: _record(bench, origin, count),
-            "plain": lambda: _mitmdump(bench, origin, count),
-            "streaming": lambda: _mitmdump(bench, origin, count, "stream_large_bodies=1"),
+    count = 3 if bench.quick else 100
+    with origin(bench.folder) as server:
+        runs: dict[str, Run] = {
+            OURS: lambda: _added_ms(_record(bench, server, count)),
+            "mitmproxy, no addon": lambda: _added_ms(_bare(bench, server, count)),
+            "mitmdump, stream_large_bodies=1": lambda: _added_ms(
+                _mitmdump(bench, server, count, "stream_large_bodies=1")
+            ),
+            "mitmdump": lambda: _added_ms(_mitmdump(bench, server, count)),
         }
-        for _ in bench.rounds(5):
-            for name, run in runs.items():
-                added[name].append(_added_ms(run()))
-    ours = Sample("tapeproxy record", "ms", added["record"])
-    streaming = Sample("mitmdump, stream_large_bodies=1", "ms", added["streaming"])
-    yield Line(
-        f"{what}, beside a mitmdump that is told to stream", ours, streaming, ours.median, "ms", Bar(1, "at most")
-    )
-    plain = Sample("mitmdump", "ms", added["plain"])
-    yield Line(f"{what}, beside mitmdump as it comes", ours, plain, ours.median, "ms", Bar(1, "at most"))
+        contest = hold(bench, "ms", runs, 5)
+    bar = Bar(1, "at most")
+    titles = {
+        "mitmdump, stream_large_bodies=1": "a mitmdump that is told to stream",
+        "mitmdump": "mitmdump as it comes",
+        "mitmproxy, no addon": "the same mitmproxy with no addon, which passes nothing on before the end",
+    }
+    for peer, title in titles.items():
+        yield contest.beside(f"{what}, beside {title}", peer, bar)
 
 
 def _added_ms(outcome: dict[str, Any]) -> float:
@@ -54,22 +42,33 @@ def _added_ms(outcome: dict[str, Any]) -> float:
     return statistics.median(through - direct for direct, through in pairs) * 1000
 
 
-def _record(bench: Bench, origin: Endpoint, count: int) -> dict[str, Any]:
-    tape = bench.folder / "first-byte.tape.jsonl.gz"
+def _record(bench: Bench, server: Endpoint, count: int) -> dict[str, Any]:
+    require_mitmdump()  # recording needs mitmproxy as well
+    tape = bench.folder / "tape.jsonl.gz"
     command = [
         *(*tapeproxy(), "record", "-q", "--no-shim", "--force", "-o", str(tape)),
-        *("--map", f"{_HOST}=https://127.0.0.1:{origin.port}", "--upstream-ca", str(origin.ca)),
+        *("--map", f"{_HOST}=https://127.0.0.1:{server.port}", "--upstream-ca", str(server.ca)),
         *("--", *python("firstbyte")),
     ]
-    job = {"host": _HOST, "target": 443}
-    return ask(command, _job(origin, count) | job, environment(bench.folder))
+    outcome: dict[str, Any] = ask(command, _job(server, count, _HOST, 443), environment(bench.folder))
+    return outcome
 
 
-def _mitmdump(bench: Bench, origin: Endpoint, count: int, *settings: str) -> dict[str, Any]:
-    with mitmdump(bench.folder, f"ssl_verify_upstream_trusted_ca={origin.ca}", *settings) as server:
-        job = {"host": "127.0.0.1", "target": origin.port, "proxy": server.port, "ca": str(server.ca)}
-        return ask(python("firstbyte"), _job(origin, count) | job)
+def _mitmdump(bench: Bench, server: Endpoint, count: int, *settings: str) -> dict[str, Any]:
+    with mitmdump(bench.folder, f"ssl_verify_upstream_trusted_ca={server.ca}", *settings) as proxy:
+        return _through(proxy, server, count)
 
 
-def _job(origin: Endpoint, count: int) -> dict[str, Any]:
-    return {"count": count, "origin": origin.port, "origin_ca": str(origin.ca)}
+def _bare(bench: Bench, server: Endpoint, count: int) -> dict[str, Any]:
+    with bare_mitmproxy(bench.folder, server.ca) as proxy:
+        return _through(proxy, server, count)
+
+
+def _through(proxy: Endpoint, server: Endpoint, count: int) -> dict[str, Any]:
+    where = {"proxy": proxy.port, "ca": str(proxy.ca)}
+    outcome: dict[str, Any] = ask(python("firstbyte"), _job(server, count, "127.0.0.1", server.port) | where)
+    return outcome
+
+
+def _job(server: Endpoint, count: int, host: str, target: int) -> dict[str, Any]:
+    return {"count": count, "origin": server.port, "origin_ca": str(server.ca), "host": host, "target": target}

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Iterator, Sequence
 
-from bench.figures import Bar, Bench, Line, Sample, Skipped
+from bench.contest import OURS, Run, hold
+from bench.figures import Bar, Bench, Line, Skipped
 from bench.material import stream_tape
-from bench.servers import ask, environment, python, tapeproxy
+from bench.processes import ask, environment, python, tapeproxy
 from bench.stream import events
 
 
@@ -14,20 +15,22 @@ def pace(bench: Bench) -> Iterator[Line | Skipped]:
 
     Beside it a process that does nothing but sleep as long: on a busy machine that is late, too.
     """
-    count = 5 if bench.quick else 150
-    for streams in (1, 20):
-        replayed, slept = [], []
-        for _ in bench.rounds(5):
-            replayed.append(_replay(bench, streams, count))
-            slept.append(_sleep(count))
-        ours, bare = Sample("tapeproxy", "ms", replayed), Sample("a bare `time.sleep`", "ms", slept)
-        side_by_side = "1 stream" if streams == 1 else f"{streams} streams at once"
+    count = 5 if bench.quick else 100
+    titles = {OURS: "1 stream", f"{OURS}, 20 streams": "20 streams at once"}
+    bare = "a bare `time.sleep`"
+    runs: dict[str, Run] = {
+        OURS: lambda: _replay(bench, 1, count),
+        f"{OURS}, 20 streams": lambda: _replay(bench, 20, count),
+        bare: lambda: _sleep(count),
+    }
+    contest = hold(bench, "ms", runs, 5)
+    for ours, side_by_side in titles.items():
         what = f"replay --pace recorded: 99th percentile of the error of an event's time, {side_by_side}"
-        yield Line(what, ours, bare, ours.median, "ms", Bar(2, "at most"))
+        yield contest.beside(what, bare, Bar(2, "at most"), ours)
 
 
 def _replay(bench: Bench, streams: int, count: int) -> float:
-    tape = bench.folder / f"pace-{streams}.tape.jsonl.gz"
+    tape = bench.folder / f"{streams}.tape.jsonl.gz"
     if not tape.exists():
         stream_tape(tape, streams, count)
     command = [*tapeproxy(), "replay", "-q", "--no-shim", "--pace", "recorded", str(tape), "--", *python("paced")]

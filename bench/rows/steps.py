@@ -12,7 +12,7 @@ import httptools
 from bench.conversation import HOST, PATH, Growth, conversation, request_head
 from bench.figures import Bench, Line, Sample, Skipped
 from bench.material import chat_tape
-from bench.servers import home
+from bench.processes import home
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.connection import Connection
 from tapeproxy.proxy.replayer import Asked, Replayer
