@@ -1,4 +1,4 @@
-"""An agent on httpx: `python -m bench.agent CONVERSATIONS TURNS [vcrpy|cassetter CASSETTE]`.
+"""An agent on httpx: `python bench/agent.py CONVERSATIONS TURNS [vcrpy|cassetter CASSETTE]`.
 
 Asks OPENAI_BASE_URL one chat request after the other, and prints a line when it begins and when it has ended.
 """

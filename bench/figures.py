@@ -40,7 +40,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table. `figure` is in `unit`; a ratio's unit is x. No `bar`: it is there to compare with."""
+    """One line of the table. `figure` is in `unit`; a ratio's unit is x. No `bar`: it is there to compare with.
+
+    `spread`: the lowest and highest figure of a round, where each round has one.
+    """
 
     what: str
     ours: Sample
@@ -48,6 +51,7 @@ class Line:
     figure: float
     unit: Unit
     bar: Bar | None = None
+    spread: tuple[float, float] | None = None
 
     @property
     def verdict(self) -> str:
@@ -87,8 +91,9 @@ type Row = Callable[[Bench], Iterator[Line | Skipped]]
 
 
 def ratio(what: str, ours: Sample, peer: Sample, bar: Bar | None = None) -> Line:
-    """A line whose figure is ours over the peer's, by the medians."""
-    return Line(what, ours, peer, ours.median / peer.median, "x", bar)
+    """A line whose figure is ours over the peer's: the median over the rounds, each compared with itself."""
+    ratios = [a / b for a, b in zip(ours.values, peer.values, strict=False)]
+    return Line(what, ours, peer, statistics.median(ratios), "x", bar, (min(ratios), max(ratios)))
 
 
 def amount(value: float) -> str:

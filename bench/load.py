@@ -106,7 +106,10 @@ def _is_whole(answer: bytes) -> bool:
         return False
     if not head.startswith(b"HTTP/1.1 200 "):
         raise ClientError(f"the server answered {answer[:600]!r}")
-    length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
+    head = head.lower()
+    if b"transfer-encoding: chunked" in head:
+        return body.endswith(b"0\r\n\r\n")
+    length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
     return len(body) >= int(length)
 
 

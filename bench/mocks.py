@@ -21,7 +21,7 @@ _PASSWORD = b"password"  # what WireMock assumes
 
 @contextlib.contextmanager
 def mockttp(folder: Path, how: Mockttp, conversations: int, turns: int) -> Iterator[Endpoint]:
-    """mockttp as a proxy that terminates TLS with our authority. Raises MissingError, FailedError."""
+    """mockttp as a proxy that terminates TLS. Raises MissingError, FailedError."""
     package = peers.node_package("mockttp")
     node = shutil.which("node")
     if node is None:
@@ -29,9 +29,9 @@ def mockttp(folder: Path, how: Mockttp, conversations: int, turns: int) -> Itera
     pairs = folder / f"pairs-{conversations}-{turns}.jsonl"
     if not pairs.exists():
         pairs.write_text("".join(json.dumps(pair) + "\n" for pair in _pairs(conversations, turns)))
-    authority = home(folder)
+    authority = folder / "mockttp-ca.pem"
     with listening([node, str(_SCRIPT), str(package), str(authority), how, str(pairs)], LISTENING) as port:
-        yield Endpoint(port, authority / "mitmproxy-ca-cert.pem")
+        yield Endpoint(port, authority)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -17,8 +18,8 @@ from tapeproxy.proxy.ca import CertificateAuthority
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 BEGAN, ENDED = "it begins", "it has ended"
-_PATIENCE = 50.0
-"""Seconds for one command; a row has about as many."""
+_PATIENCE = 30.0
+"""Seconds for one command; a row has about twice as many."""
 _STARTING = 40.0
 """Seconds for a server to say that it listens."""
 _ENDING = 10.0
@@ -95,6 +96,8 @@ def stopwatch(command: Sequence[str], env: Mapping[str, str], folder: Path) -> f
             code = process.wait()
         finally:
             alarm.cancel()
+    if code == -signal.SIGKILL:
+        raise FailedError(f"took longer than {_PATIENCE:.0f} s")
     if code != 0 or BEGAN not in times or ENDED not in times:
         raise FailedError(_last_words(said) or f"exit code {code}")
     return times[ENDED] - times[BEGAN]

@@ -78,6 +78,8 @@ def _cells(result: Line | Skipped) -> tuple[str, ...]:
         return result.what, "", "", "", "", f"skipped: {result.why}"
     peer = "" if result.peer is None else f"{result.peer.name}: {result.peer}"
     figure = f"{amount(result.figure)} {result.unit}"
+    if result.spread is not None:
+        figure += f" ({amount(result.spread[0])}-{amount(result.spread[1])})"
     return result.what, str(result.ours), peer, figure, _bar(result.bar, result.unit), result.verdict
 
 

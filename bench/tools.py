@@ -22,7 +22,8 @@ class Agent:
     turns: int
 
     def command(self, python: str, *cassette: str) -> list[str]:
-        return [python, "-m", "bench.agent", str(self.conversations), str(self.turns), *cassette]
+        # By its path: reeltime loses `-m`.
+        return [python, str(ROOT / "bench" / "agent.py"), str(self.conversations), str(self.turns), *cassette]
 
     def environment(self, base: str, **more: str) -> dict[str, str]:
         told = {"OPENAI_BASE_URL": f"{base}/v1", "PYTHONPATH": str(ROOT)}

@@ -5,7 +5,7 @@ from bench.rows.agent import agent, client
 from bench.rows.bigtape import big_tape
 from bench.rows.firstbyte import first_byte
 from bench.rows.floor import floor
-from bench.rows.load import latency, load, short
+from bench.rows.load import latency, load, mocks, short
 from bench.rows.pace import pace
 from bench.rows.record import record
 from bench.rows.shimcalls import shim_calls
@@ -16,6 +16,7 @@ from bench.rows.steps import steps
 
 ROWS: dict[str, Row] = {
     "load": load,
+    "mocks": mocks,
     "short": short,
     "latency": latency,
     "client": client,

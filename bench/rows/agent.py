@@ -32,7 +32,7 @@ def agent(bench: Bench) -> Iterator[Line | Skipped]:
 
 def client(bench: Bench) -> Iterator[Line | Skipped]:
     """Many large requests one after the other: the client, httpx, is part of what is measured."""
-    conversations, turns = (1, 2) if bench.quick else (2, 40)
+    conversations, turns = (1, 2) if bench.quick else (1, 40)
     requests = conversations * turns
     contest = _held(bench, (conversations, turns, 0.0), "/s", lambda seconds: requests / seconds)
     for peer, title in _TITLES.items():

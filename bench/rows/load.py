@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import mocks
 from bench.contest import OURS, Contest, Run, hold
 from bench.figures import Bar, Bench, Line, Skipped, Unit
 from bench.material import chat_tape
+from bench.mocks import Mockttp, mockttp, wiremock
 from bench.processes import ask, environment, python, run, tapeproxy
 from bench.servers import Endpoint, mitmdump, nginx, require_mitmdump
 
@@ -58,10 +58,17 @@ _LOAD = Measure(
     _rate,
     {
         "mitmdump": (_MITMDUMP, Bar(30, "at least", later=50)),
+        "nginx": (_DROPS, Bar(0.7, "at least")),
+    },
+)
+_MOCKS = Measure(
+    _LOAD.what,
+    "/s",
+    _rate,
+    {
         "mockttp with rules": ("mockttp, a rule for each request", Bar(4, "at least")),
         "mockttp with a table": ("mockttp, one callback with a table of the bodies", Bar(4, "at least")),
         "WireMock": ("WireMock, warm, a stub for each request, no proxy", None),
-        "nginx": (_DROPS, Bar(0.7, "at least")),
     },
 )
 _SHORT = Measure(
@@ -81,15 +88,26 @@ _LATENCY = Measure(
 )
 _PLANS = {
     "load": Plan(8, 32, 40, slow=8, rounds=7),
+    "mocks": Plan(8, 128, 10, slow=8, rounds=5),
     "short": Plan(8, 512, 1, slow=512, rounds=5),
     "latency": Plan(1, 8, 40, slow=1, rounds=5),
 }
-_QUICK = {"load": Plan(2, 2, 2, 2, 1), "short": Plan(2, 2, 1, 2, 1), "latency": Plan(1, 1, 2, 1, 1)}
+_QUICK = {
+    "load": Plan(2, 2, 2, slow=2, rounds=1),
+    "mocks": Plan(2, 2, 2, slow=2, rounds=1),
+    "short": Plan(2, 2, 1, slow=2, rounds=1),
+    "latency": Plan(1, 1, 2, slow=1, rounds=1),
+}
 
 
 def load(bench: Bench) -> Iterator[Line | Skipped]:
     """Requests a second on 8 connections."""
     yield from _measured(bench, "load", _LOAD)
+
+
+def mocks(bench: Bench) -> Iterator[Line | Skipped]:
+    """The same against mock servers, which take longer to be ready than to answer."""
+    yield from _measured(bench, "mocks", _MOCKS)
 
 
 def short(bench: Bench) -> Iterator[Line | Skipped]:
@@ -132,12 +150,12 @@ class _Field:
         with mitmdump(self.bench.folder, f"server_replay={flows}", *_REPLAYING) as server:
             return self._ask(server, self.plan.slow)
 
-    def mockttp(self, how: mocks.Mockttp) -> Outcome:
-        with mocks.mockttp(self.bench.folder, how, self.plan.slow, self.plan.turns) as server:
+    def mockttp(self, how: Mockttp) -> Outcome:
+        with mockttp(self.bench.folder, how, self.plan.slow, self.plan.turns) as server:
             return self._ask(server, self.plan.slow)
 
     def wiremock(self) -> Outcome:
-        with mocks.wiremock(self.bench.folder, self.plan.slow, self.plan.turns) as server:
+        with wiremock(self.bench.folder, self.plan.slow, self.plan.turns) as server:
             if not self.bench.quick:  # the first time warms the Java machine up
                 self._ask(server, self.plan.slow, target=None)
             return self._ask(server, self.plan.slow, target=None)
