@@ -9,8 +9,10 @@ from typing import Final
 from tapeproxy.tapes.secretpatterns import MOST
 from tapeproxy.tapes.spans import Span
 
-_TEXTS: Final = 4
-"""Agents that run side by side have a conversation each."""
+_TEXTS: Final = 64
+"""Agents that run side by side have a conversation each; with one text too few, none is known when it comes again."""
+_ROOM: Final = 8 << 20
+"""Bytes of all of them."""
 _LONGEST: Final = 2 << 20
 _BLOCK: Final = 8192
 _BEFORE: Final = 128
@@ -20,14 +22,16 @@ class Memory:
     """The last few texts, with what was found in them."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[bytes, list[Span]]] = []
+        self._known: list[tuple[bytes, list[Span]]] = []  # the latest last
 
     def spans(self, text: bytes, find: Callable[[bytes], list[Span]]) -> list[Span]:
         """What `find` gives for `text`; it is asked about the part that is new, and as much before it as matters."""
         if len(text) > _LONGEST:
             return find(text)
         same, spans, known = 0, list[Span](), None
-        for one in self._known:
+        for one in reversed(self._known):
+            if one[0][same : same + _BLOCK] != text[same : same + _BLOCK]:
+                continue  # it shares no more than the best so far
             common = _common(one[0], text)
             if common > same:
                 same, spans, known = common, one[1], one
@@ -36,9 +40,18 @@ class Memory:
         start = max(cut - _BEFORE, 0)
         found = [Span(s.start + start, s.end + start, s.secret) for s in find(text[start:])] if start else find(text)
         found = [*(span for span in spans if span.end <= cut), *(span for span in found if span.start >= cut)]
-        self._known = [one for one in self._known if one is not known][-_TEXTS + 1 :]
-        self._known.append((text, found))
+        self._keep(text, found, known)
         return found
+
+    def _keep(self, text: bytes, found: list[Span], grown: tuple[bytes, list[Span]] | None) -> None:
+        """Remember `text` instead of the one that it has `grown` from, and of the others the latest."""
+        kept = [one for one in self._known if one is not grown][-_TEXTS + 1 :]
+        room = _ROOM - len(text) - sum(len(one) for one, _ in kept)
+        first = 0
+        while room < 0:
+            room += len(kept[first][0])
+            first += 1
+        self._known = [*kept[first:], (text, found)]
 
 
 def _common(one: bytes, other: bytes) -> int:
