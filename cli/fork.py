@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,23 +10,30 @@ import click
 
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.choose import choose_tape
+from tapeproxy.cli.documents import dump
+from tapeproxy.cli.editoptions import edit_options
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.newtape import new_tape
 from tapeproxy.cli.recorded import warner, warnings
 from tapeproxy.cli.rendering import block, count, printable
 from tapeproxy.cli.replay import Teller
+from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.forked import Forked, ForkSettings
+    from tapeproxy.proxy.edited import Prepared
+    from tapeproxy.proxy.forked import Forked, ForkSettings, Parent
     from tapeproxy.proxy.guard import GuardChoice
-    from tapeproxy.tapes.exchanges import Exchange, Tape
-    from tapeproxy.tapes.forkplan import ForkPlan
+    from tapeproxy.tapes.edits import Edit
+    from tapeproxy.tapes.exchanges import Tape
+    from tapeproxy.tapes.forkplan import ForkPlan, Rerun
 
 
 @click.command(cls=AgentCommand, context_settings=HELP)
 @click.argument("tape", required=False)
-@click.option("--at", required=True, type=click.IntRange(0), metavar="EVENT", help="Where to leave the tape; see show.")
-@click.option("--body", metavar="TEXT|@FILE", help="Another body for this event's answer.")
+@click.option("--at", metavar="EVENT", help="Where to leave the tape: N as in show, LANE#N, or last; 0: its beginning.")
+@edit_options
+@click.option("--edit", "by_hand", is_flag=True, help="Change the answer in $VISUAL or $EDITOR.")
 @click.option(
     "--rerun",
     type=click.Choice(["future", "changed"]),
@@ -35,9 +41,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="What is asked anew: all that comes after the change, or of that only what is not asked as on the tape.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The child tape to write.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The child tape to write.  [default: in .tapes]")
 @click.option("--force", is_flag=True, help="Replace the child tape if it exists.")
 @click.option("--dry-run", is_flag=True, help="Say what would be reused and asked anew, and run nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document: of the dry run, or of how it went.")
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
 @click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM).")
 @click.option("--client-cert", type=click.Path(path_type=Path), help="A client certificate with its key (PEM).")
@@ -54,16 +61,19 @@ if TYPE_CHECKING:
     help="What keeps the agent itself from the network; the proxy may go there.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but violations and warnings.")
+@unlock_options
 @click.pass_context
 def command(
     ctx: click.Context,
     tape: str | None,
-    at: int,
-    body: str | None,
-    rerun: Literal["future", "changed"],
+    at: str | None,
+    edits: "list[Edit]",
+    by_hand: bool,
+    rerun: "Rerun",
     output: Path | None,
     force: bool,
     dry_run: bool,
+    as_json: bool,
     maps: tuple[str, ...],
     upstream_ca: Path | None,
     client_cert: Path | None,
@@ -72,40 +82,67 @@ def command(
     on_drift: Literal["fail", "report"],
     guard: "GuardChoice",
     quiet: bool,
+    unlocking: Unlocking,
 ) -> int:
-    """Run an agent again from a tape with one answer changed: what comes after it is asked anew, live.
+    """Run an agent again from a tape with something changed: what comes after it is asked anew, live.
 
     \b
-    tapeproxy fork bug.tape.jsonl.gz --at 7 --body '{"found": false}' -o child.tape.jsonl.gz
-    tapeproxy fork bug.tape.jsonl.gz --at 7 --dry-run
+    tapeproxy fork --at 7 --edit                               the seventh answer of the last tape, in your editor
+    tapeproxy fork bug.tape.jsonl.gz --at 7 --text 'No.' -o child.tape.jsonl.gz
+    tapeproxy fork bug.tape.jsonl.gz --set '7:$.results[0].price=12' --set '9:$.ok=true' --dry-run
+    tapeproxy fork bug.tape.jsonl.gz --at 0 --model gpt-5-mini -- python agent.py
 
     What came before the change, and what is concurrent with it, is answered from the tape, without a call. The child is
     a whole tape: it replays, and can be forked again. The agent itself reaches the proxy and nothing else; the proxy
-    reaches the world. See docs/FORK.md.
-    """
-    from tapeproxy.proxy.hybrid import open_parent, run_fork
+    reaches the world. Without an edit of its answer the event at --at is asked anew itself; without --at the tape is
+    left at the first event that an edit names, or at its beginning.
 
-    parent = open_parent(choose_tape(tape))
-    plan = _plan(parent.tape, at, body, rerun)
+    A path begins with $: the answer's JSON body, or what its stream adds up to in the form that the provider's answer
+    has when it is not streamed ($.choices[0].message.content). $events[N] is an event of the stream, and $text,
+    $status, $headers.NAME and $body are what they say. A value is JSON if it parses, else a text. Each edit may name
+    its event: 12:$.a=1, m/t0#3:$.a=1, last:$.a=1; in front of a TEXT or FILE with two colons, 12::New. Whole bodies,
+    statuses and headers are changed before anything else. See docs/FORK.md.
+
+    Exit codes are those of record, and of replay for what comes from the tape: 3 after a violation, 4 after a drift.
+    --json prints, for a dry run: tape, rerun, branch (exchanges), edits, lanes (lane, name, and the numbers of its
+    exchanges that are reused, mutated and live) and live_calls; of a fork that was run: edits, and what docs/FORK.md
+    lists.
+    """
+    from tapeproxy.proxy.edited import prepare
+    from tapeproxy.proxy.hybrid import open_parent
+
+    environment = dict(os.environ)
+    parent = open_parent(choose_tape(tape), unlocking.ask)
+    if tape is None and not quiet:
+        click.echo(f"tapeproxy: forking the last tape, {printable(str(parent.path))}", err=True)
+    if by_hand:
+        edits = [*edits, *_edited_by_hand(parent.tape, at, environment)]
+        if len(edits) == 0:
+            click.echo("tapeproxy: nothing was changed, and nothing is run", err=True)
+            return 0
+    prepared = prepare(parent, edits, environment, at=at, rerun=rerun)
     if dry_run:
-        for line in dry_lines(parent.tape, plan):
+        if as_json:
+            click.echo(dump(dry_document(parent, prepared)))
+            return 0
+        for line in dry_lines(parent.tape, prepared):
             click.echo(line)
         return 0
-    if output is None:
-        raise UsageError("a fork needs a tape to write", fix="name one with -o")
+    argv = agent_argv(ctx)
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.proxy.forked import ForkSettings
     from tapeproxy.proxy.guard import describe, establish
+    from tapeproxy.proxy.hybrid import run_fork
 
     settings = ForkSettings(
         parent=parent,
-        plan=plan,
-        out=output,
-        environment=dict(os.environ),
+        plan=prepared.plan,
+        out=output or new_tape(argv or parent.tape.head.argv),
+        environment=environment,
         cwd=str(Path.cwd()),
-        argv=agent_argv(ctx),
+        argv=argv,
         force=force,
-        edit=None if body is None else {"event": at, "body": body},
+        edit=prepared.told,
         hosts=parse_map(maps),
         upstream_ca=upstream_ca,
         client_certs=client_cert,
@@ -116,28 +153,77 @@ def command(
     )
     teller = Teller()
     if not quiet:
+        for line in prepared.lines:
+            click.echo(f"tapeproxy: edit {printable(line)}", err=True)
         click.echo(f"tapeproxy: {printable(describe(settings.guard))}", err=True)
     forked = asyncio.run(run_fork(settings, teller.notice, warner(strict=False)))
     for line in (*warnings(forked.recorded), *(() if quiet else closing_lines(forked, settings))):
         click.echo(f"tapeproxy: {line}", err=True)
+    if as_json:
+        click.echo(dump(prepared.told | forked.to_json()))
     return forked.exit_code
 
 
-def dry_lines(tape: "Tape", plan: "ForkPlan") -> Iterator[str]:
-    """Lane by lane, what a fork would do with the tape's exchanges."""
-    from tapeproxy.tapes.causality import Causality
+def _edited_by_hand(tape: "Tape", at: str | None, environment: Mapping[str, str]) -> "list[Edit]":
+    """What the user makes of an answer in an editor. Raises UsageError; what was no use is kept."""
+    from tapeproxy.cli.editor import edit_text, keep_draft
+    from tapeproxy.tapes.editables import editable, edits_of
+    from tapeproxy.tapes.edits import apply
+    from tapeproxy.tapes.eventnames import find_event
+
+    if at is None:
+        raise UsageError("it is not said which answer is to be edited", fix="name its exchange: --at N, or --at last")
+    number = find_event(tape, at)
+    exchange = tape.exchanges[number - 1]
+    before = editable(exchange)
+    after = edit_text(before.text, before.suffix, environment)
+    try:
+        edits = edits_of(before, after, number)
+        apply(exchange, edits)
+    except UsageError as error:
+        kept = keep_draft(after, before.suffix)
+        raise UsageError(error.what, where=error.where, fix=f"what you wrote is in {kept}") from None
+    return edits
+
+
+def dry_document(parent: "Parent", prepared: "Prepared") -> dict[str, object]:
+    """What a fork would do, for programs."""
+    plan = prepared.plan
+    lanes = [
+        {"lane": lane or None, "name": prepared.causality.name(lane), **kinds}
+        for lane, kinds in _by_lane(parent.tape, plan).items()
+    ]
+    return {
+        "tape": str(parent.path),
+        "rerun": plan.rerun,
+        "branch": list(plan.branch),
+        **prepared.told,
+        "lanes": lanes,
+        "live_calls": len(plan.live),
+    }
+
+
+def _by_lane(tape: "Tape", plan: "ForkPlan") -> dict[str, dict[str, list[int]]]:
+    """For each lane, which of its exchanges are reused, mutated and live."""
     from tapeproxy.tapes.cuts import rows_of
 
-    name = Causality.of(tape).name
-    for lane, rows in rows_of(tape).items():
-        numbers = [row.number for row in rows]
-        parts = [
-            f"{len(found)} {word} ({_numbers(found)})"
-            for word, kind in (("reused", plan.served), ("mutated", plan.mutated), ("live", plan.live))
-            if (found := [number for number in numbers if number in kind])
-        ]
-        yield f"{printable(name(lane))}: {', '.join(parts) or 'nothing'}"
-    yield f"about {count(len(plan.live), 'live call')}"
+    kinds = (("reused", plan.served), ("mutated", plan.mutated), ("live", plan.live))
+    return {
+        lane: {word: [row.number for row in rows if row.number in kind] for word, kind in kinds}
+        for lane, rows in rows_of(tape).items()
+    }
+
+
+def dry_lines(tape: "Tape", prepared: "Prepared") -> Iterator[str]:
+    """What is changed, and lane by lane what a fork would do with the tape's exchanges."""
+    plan = prepared.plan
+    for line in prepared.lines:
+        yield f"edit {printable(line)}"
+    for lane, kinds in _by_lane(tape, plan).items():
+        parts = [f"{len(found)} {word} ({_numbers(found)})" for word, found in kinds.items() if found]
+        yield f"{printable(prepared.causality.name(lane))}: {', '.join(parts) or 'nothing'}"
+    about = "at most" if plan.rerun == "changed" else "about"
+    yield f"{about} {count(len(plan.live), 'live call')}"
 
 
 def closing_lines(forked: "Forked", settings: "ForkSettings") -> Iterator[str]:
@@ -147,38 +233,6 @@ def closing_lines(forked: "Forked", settings: "ForkSettings") -> Iterator[str]:
     if forked.unasked:
         yield f"not asked again: {count(len(forked.unasked), 'event')} of the tape ({_numbers(forked.unasked)})"
     yield f"{forked.reused} reused, {forked.mutated} mutated, {forked.live} live: {printable(str(settings.out))}"
-
-
-def _plan(tape: "Tape", at: int, body: str | None, rerun: Literal["future", "changed"]) -> "ForkPlan":
-    from tapeproxy.tapes.causality import Causality
-    from tapeproxy.tapes.forkplan import fork_at
-
-    mutated: dict[int, Exchange] = {}
-    if body is not None:
-        if not 0 < at <= len(tape.exchanges):
-            raise UsageError(f"there is no event {at} on the tape", fix="see: tapeproxy show")
-        mutated[at] = _with_body(tape.exchanges[at - 1], _content(body))
-    return fork_at(tape, Causality.of(tape), at, mutated, rerun=rerun)
-
-
-def _content(body: str) -> bytes:
-    if not body.startswith("@"):
-        return body.encode()
-    try:
-        return Path(body[1:]).read_bytes()
-    except OSError as error:
-        raise UsageError(f"the body cannot be read: {(error.strerror or str(error)).lower()}", where=body[1:]) from None
-
-
-def _with_body(exchange: "Exchange", body: bytes) -> "Exchange":
-    """The exchange with another body of its answer, in one piece and without a content coding."""
-    from tapeproxy.tapes.exchanges import Chunk
-
-    response = exchange.response
-    if response is None:
-        raise UsageError(f"event {exchange.number} has no answer to change")
-    headers = tuple(pair for pair in response.headers if pair[0].lower() != b"content-encoding")
-    return replace(exchange, response=replace(response, headers=headers), chunks=[Chunk(response.t, body)])
 
 
 def _numbers(numbers: Sequence[int]) -> str:

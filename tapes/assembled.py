@@ -6,6 +6,7 @@ it another value, its pieces are cut anew where they were cut, in proportion, an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from tapeproxy.tapes.differences import json_differences
@@ -107,7 +108,9 @@ class Assembled:
                 out.append((keys, after))
         if (more := next(json_differences(old, new), None)) is not None:
             where = more.where.removeprefix("body ")
-            raise UnfitError(f"the stream has no place for {where}: change an event instead ($events[N])")
+            near = get_close_matches(where, self._paths(), n=1, cutoff=0.5)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise UnfitError(f"the stream has no place for {where}: change an event instead ($events[N]){hint}")
         return out
 
     def rewritten(self, keys: Keys, value: Any, events: Mapping[int, bytes]) -> dict[int, bytes]:
@@ -125,6 +128,10 @@ class Assembled:
             if piece.value == was and type(piece.value) is type(was):
                 _write(out, events, piece, now)
         return out
+
+    def _paths(self) -> list[str]:
+        """The places that there are, and those above them."""
+        return [path_of(keys[:size]) for keys in self.slots for size in range(1, len(keys) + 1)]
 
     def _fits(self, keys: Keys) -> bool:
         """Whether there can be such a place: what was a list once stays one."""

@@ -58,6 +58,15 @@ def redacted(document: Json, redactor: Redactor) -> Json:
     return clean
 
 
+def tellable(value: Any) -> Any:
+    """A value as any reader of JSON can have it: a number past 64 bits is a text."""
+    if isinstance(value, dict):
+        return {name: tellable(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [tellable(item) for item in value]
+    return str(value) if isinstance(value, int) and abs(value) >> 63 else value
+
+
 def _redacted(document: Json, redactor: Redactor) -> Json:
     clean: Json = read_json(redactor.body(_JSON, write_value(document)))[0]
     return clean

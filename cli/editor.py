@@ -1,0 +1,44 @@
+"""A text given to the user's editor, and what became of it. Knows processes and files, not what the text is."""
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from tapeproxy.tapes.errors import UsageError
+
+
+def edit_text(text: str, suffix: str, environment: Mapping[str, str]) -> str:
+    """Open `text` in $VISUAL or $EDITOR (default vi), wait, and return what was saved.
+
+    Raises UsageError when the editor cannot be run or fails. The file is only its owner's to read, and goes.
+    """
+    command = shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or "vi")
+    if not command:
+        raise UsageError("$VISUAL and $EDITOR name no editor", fix="export EDITOR=nano")
+    with tempfile.TemporaryDirectory(prefix="tapeproxy-edit-") as folder:
+        path = Path(folder, f"answer{suffix}")
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8", newline="")
+        try:
+            code = subprocess.run([*command, str(path)], env=dict(environment), check=False).returncode
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UsageError(f"the editor cannot be run: {reason}", where=command[0], fix="set $EDITOR") from None
+        if code:
+            raise UsageError(f"the editor ended with {code}: nothing was changed", where=command[0])
+        try:
+            with path.open(encoding="utf-8", newline="") as file:
+                return file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"what was edited cannot be read: {error}", where=command[0]) from None
+
+
+def keep_draft(text: str, suffix: str) -> Path:
+    """Put a text that could not be used where its author finds it again."""
+    descriptor, name = tempfile.mkstemp(prefix="tapeproxy-draft-", suffix=suffix)
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    return Path(name)

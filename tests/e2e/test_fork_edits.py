@@ -1,0 +1,127 @@
+"""Edits from the command line, whole: a real SDK hears the edited stream, and what follows from it is asked live."""
+
+import json
+import re
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from clirun import KEYS, Cli, maps
+
+from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.testing import FakeProvider
+
+PROGRAM = str(Path(__file__).with_name("programs") / "asks_twice.py")
+NEW = "Süß 🐟, und noch ein paar Wörter mehr."
+
+
+@pytest.fixture(scope="module")
+def folder(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tape of the agent with each SDK: KIND.gz."""
+    cli = Cli(tmp_path_factory.mktemp("asks"), home)
+    tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+    with FakeProvider(script={"gap_ms": [0, 1]}, tls=tls) as provider:
+        for kind in ("openai-chat", "openai-responses", "anthropic"):
+            words = ["-o", f"{kind}.gz", *maps(provider.url), "--", sys.executable, PROGRAM, kind]
+            done = cli.run("record", *words, keys=True)
+            assert done.returncode == 0, done.stderr
+    return cli.cwd
+
+
+@pytest.fixture
+def there(folder: Path, home: Path) -> Cli:
+    return Cli(folder, home)
+
+
+def fork(
+    cli: Cli, provider: FakeProvider, kind: str, *words: str, out: str = "child.gz", code: int = 0, **env: str
+) -> tuple[str, str]:
+    done = cli.run("fork", f"{kind}.gz", "-o", out, "--force", *words, *maps(provider.url), keys=True, env=env)
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["openai-chat", "openai-responses", "anthropic"])
+def test_an_sdk_hears_the_new_text_and_asks_on(there: Cli, provider: FakeProvider, kind: str) -> None:
+    out, err = fork(there, provider, kind, "--at", "1", "--text", NEW)
+    assert f"first: {NEW}" in out
+    assert f"tapeproxy: edit 1: text {json.dumps(NEW, ensure_ascii=False)}" in err
+    assert err.endswith("0 reused, 1 mutated, 1 live: child.gz\n")
+    assert NEW in json.dumps(provider.requests[-1].json(), ensure_ascii=False)
+    head = load(there.cwd / "child.gz")[0].head
+    assert head.edit == {"edits": [{"what": "text", "at": 1, "value": NEW}]}
+    provider.stop()
+    again = there.run("replay", "child.gz")
+    assert (again.returncode, again.stdout) == (0, out), again.stderr
+    assert there.run("verify", "child.gz").returncode == 0
+
+
+def test_a_child_is_forked_again(there: Cli, provider: FakeProvider) -> None:
+    fork(there, provider, "openai-chat", "--set", "1:$.choices[0].message.content=One", out="c1.gz")
+    out, err = fork(there, provider, "c1", "--set", "last:$text=Two")
+    assert "first: One\n" in out
+    assert "second: Two\n" in out
+    assert err.endswith("1 reused, 1 mutated, 0 live: child.gz\n")
+    assert load(there.cwd / "child.gz")[0].head.parent["name"] == "c1.gz"  # type: ignore[index]  # a child has one
+
+
+def test_requests_on_their_way_out(there: Cli, provider: FakeProvider) -> None:
+    words = ["--model", "gpt-9", "--system", "Be brief.", "--request-set", "2:$.temperature=0"]
+    fork(there, provider, "openai-chat", "--at", "2", *words)
+    (sent,) = [request.json() for request in provider.requests]
+    assert isinstance(sent, dict)
+    assert (sent["model"], sent["temperature"]) == ("gpt-9", 0)
+    assert sent["messages"][0] == {"role": "system", "content": "Be brief."}
+    child = load(there.cwd / "child.gz")[0]
+    asked = json.loads(child.exchanges[1].request_body)
+    assert asked["model"] == "gpt-4o"  # what the agent sent: so it replays
+    provider.stop()
+    assert there.run("replay", "child.gz").returncode == 0
+
+
+def test_the_environment_from_the_beginning(there: Cli, provider: FakeProvider) -> None:
+    out, err = fork(there, provider, "openai-chat", "--env", "COLOUR=blue")
+    assert "colour: blue" in out
+    assert err.endswith("0 reused, 0 mutated, 2 live: child.gz\n")
+
+
+def test_the_clock_jumps(there: Cli, provider: FakeProvider) -> None:
+    out, _ = fork(there, provider, "openai-chat", "--at", "1", "--text", "x", "--clock", "2031-01-01T00:00:00Z")
+    assert "year: 2031" in out
+
+
+def test_an_error_that_never_was(there: Cli, provider: FakeProvider) -> None:
+    """The SDK tries again, and that is a live call."""
+    out, err = fork(there, provider, "openai-chat", "--status", "1:503", "--header", "1:retry-after: 0")
+    assert "first: " in out
+    assert err.endswith("0 reused, 1 mutated, 2 live: child.gz\n")
+
+
+def test_a_secret_in_an_edit_is_on_no_tape_and_on_no_terminal(there: Cli, provider: FakeProvider) -> None:
+    secret = KEYS["OPENAI_API_KEY"]
+    _, err = fork(
+        there, provider, "openai-chat", "--at", "1", "--text", f"Use {secret}!", "--env", f"MY_TOKEN={secret}"
+    )
+    assert "edit 1: text" in err
+    assert secret not in err
+    head = load(there.cwd / "child.gz")[0].head
+    assert secret not in json.dumps(head.edit)
+    assert there.run("scrub", "--check", "child.gz", keys=True).returncode == 0
+
+
+def editor(folder: Path, code: str) -> str:
+    """A program that changes the file that it is given."""
+    path = folder / "editor.py"
+    path.write_text(f"#!{sys.executable}\nimport sys\npath = sys.argv[-1]\ntext = open(path).read()\n{code}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return f"{path} --wait"
+
+
+def test_an_answer_in_the_editor(there: Cli, provider: FakeProvider, tmp_path: Path) -> None:
+    visual = editor(tmp_path, 'open(path, "w").write("Edited: " + text[:3] + "\\n")')
+    out, err = fork(there, provider, "openai-chat", "--at", "1", "--edit", VISUAL=visual, EDITOR="false")
+    first = re.search("first: (.*)", out)
+    assert first is not None and first[1].startswith("Edited: ")
+    assert "1 mutated, 1 live" in err
