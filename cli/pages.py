@@ -86,7 +86,7 @@ def tape_page(
 def _causal_table(rows: list[Row], view: "CausalView", screen: Screen) -> Iterator[str]:
     """The exchanges of the view; their lanes with names, and the columns of the view after them."""
     cells = []
-    titles = ()
+    titles: tuple[str, ...] = ()
     for number in view.numbers:
         first, _, *rest = _cells(rows[number - 1])
         extra = view.cells(number)

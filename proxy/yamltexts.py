@@ -18,7 +18,7 @@ class _Values(SafeConstructor):
     def construct_text(self, node: ScalarNode) -> object:
         return self.construct_scalar(node)
 
-    def construct_yaml_float(self, node: ScalarNode) -> object:
+    def construct_number(self, node: ScalarNode) -> object:
         # To those who write YAML 1.1, a number has a dot: 12e3 is a text, and they don't quote it.
         text = str(self.construct_scalar(node))
         return text if re.fullmatch(r"[-+]?[0-9_]+[eE][-+]?[0-9]+", text) else super().construct_yaml_float(node)
@@ -26,7 +26,7 @@ class _Values(SafeConstructor):
 
 for _tag in _TEXTS:
     _Values.add_constructor(_tag, _Values.construct_text)
-_Values.add_constructor("tag:yaml.org,2002:float", _Values.construct_yaml_float)
+_Values.add_constructor("tag:yaml.org,2002:float", _Values.construct_number)
 _Values.add_constructor("!binary", _Values.construct_yaml_binary)
 
 

@@ -56,7 +56,7 @@ def test_a_recording_answers_the_sdk(name: str, cli: Cli) -> None:
 def step(one: Exchange, sdk: str) -> dict[str, Any]:
     """What the agent is to do to ask this again."""
     url = urlsplit(one.request.url.decode())
-    body = decode(one.request.body, one.request.headers).data
+    body = decode(one.request_body, one.request.headers).data
     return {
         "sdk": sdk,
         "method": one.request.method.decode(),

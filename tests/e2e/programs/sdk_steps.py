@@ -4,6 +4,7 @@ import inspect
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -32,7 +33,7 @@ def call(step):
     client = openai.OpenAI(api_key="x", max_retries=0, base_url=base + path.split("/chat/")[0].split("/embeddings")[0])
     create = client.embeddings.create if path.endswith("/embeddings") else client.chat.completions.create
     try:
-        got = create(extra_body=unknown(create, body), **body)
+        got: Any = create(extra_body=unknown(create, body), **body)
     except openai.APIStatusError as error:
         return [error.status_code]
     if body.get("stream"):
