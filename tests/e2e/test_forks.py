@@ -128,7 +128,7 @@ def test_only_the_causal_future_of_a_changed_answer_runs_live(bench: Bench) -> N
     parent = bench.record()
     changed = event(parent, "m/t0", 0)
     before = time.time()
-    ran = bench.fork("--at", str(changed.number), "--body", CHANGED)
+    ran = bench.fork("--at", str(changed.number), "--body", f"@{CHANGED}")
     assert ran.code == 0, ran.err
     assert ran.err.splitlines()[-1] == "tapeproxy: 3 reused, 1 mutated, 2 live: c.gz"
     asked = bench.asked()
@@ -151,7 +151,7 @@ def test_only_the_causal_future_of_a_changed_answer_runs_live(bench: Bench) -> N
 def test_an_agent_with_an_sdk_is_forked_as_any_other(bench: Bench) -> None:
     bench.words = ("sdk",)
     parent = bench.record()
-    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED)
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", f"@{CHANGED}")
     assert (ran.code, ran.err.splitlines()[-1]) == (0, "tapeproxy: 3 reused, 1 mutated, 2 live: c.gz")
     bench.provider.stop()
     assert bench.replay().out == ran.out
@@ -160,23 +160,23 @@ def test_an_agent_with_an_sdk_is_forked_as_any_other(bench: Bench) -> None:
 def test_the_child_s_head_tells_where_it_comes_from(bench: Bench) -> None:
     parent = bench.record()
     number = event(parent, "m/t0", 0).number
-    assert bench.fork("--at", str(number), "--body", CHANGED).code == 0
+    assert bench.fork("--at", str(number), "--body", f"@{CHANGED}").code == 0
     head = bench.child().head
     assert parent.seal is not None
     assert head.parent is not None
     assert (head.parent["name"], head.parent["trace"]) == ("t.gz", parent.seal.trace)
     assert head.parent["last"] == load(bench.cli.cwd / "t.gz")[1].hash
     assert head.branch == {"events": [number], "rerun": "future", "served": 3, "lane": "m/t0", "n": 0}
-    assert head.edit == {"event": number, "body": CHANGED}
+    assert head.edit == {"edits": [{"what": "body", "at": number, "size": len(CHANGED), "value": CHANGED}]}
     assert (head.seed, head.hash_seed, head.tmpdir) == (parent.head.seed, parent.head.hash_seed, parent.head.tmpdir)
 
 
 def test_a_child_can_be_forked_again(bench: Bench) -> None:
     parent = bench.record()
-    assert bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED).code == 0
+    assert bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", f"@{CHANGED}").code == 0
     child = bench.child()
     bench.provider.requests.clear()
-    again = bench.fork("--at", str(event(child, "m/t1", 0).number), "--body", CHANGED, tape="c.gz", child="d.gz")
+    again = bench.fork("--at", str(event(child, "m/t1", 0).number), "--body", f"@{CHANGED}", tape="c.gz", child="d.gz")
     assert again.code == 0, again.err
     grandchild = bench.child("d.gz")
     assert sources(grandchild) == {"m": ["reused", "live"], "m/t0": ["reused", "reused"], "m/t1": ["mutated", "live"]}
@@ -188,7 +188,7 @@ def test_a_child_can_be_forked_again(bench: Bench) -> None:
 
 def test_streams_keep_their_pieces_whether_reused_or_live(bench: Bench) -> None:
     parent = bench.record()
-    assert bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED).code == 0
+    assert bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", f"@{CHANGED}").code == 0
     child = bench.child()
     reused, was, live = event(child, "m/t1", 1), event(parent, "m/t1", 1), event(child, "m/t0", 1)
     assert len(was.chunks) > 3
@@ -201,7 +201,7 @@ def test_streams_keep_their_pieces_whether_reused_or_live(bench: Bench) -> None:
 
 def test_a_lane_that_the_tape_does_not_have_runs_live_below_the_future(bench: Bench) -> None:
     parent = bench.record()
-    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", EMPTY)
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", f"@{EMPTY}")
     assert ran.code == 0, ran.err
     child = bench.child()
     assert sources(child)["m/t0/t0"] == ["live"]
@@ -219,7 +219,7 @@ def test_a_lane_outside_of_the_future_that_asks_something_else_is_refused(bench:
     path = bench.cli.cwd / "team.py"
     path.write_text(agent)
     bench.program = str(path)
-    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED)
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", f"@{CHANGED}")
     assert ran.code == 3
     assert "this request is not on the tape" in ran.err
     assert not [text for text in bench.asked() if "sun" in text or "worker_b:" in text]
@@ -228,7 +228,7 @@ def test_a_lane_outside_of_the_future_that_asks_something_else_is_refused(bench:
 
 def test_without_the_key_nothing_is_run(bench: Bench) -> None:
     parent = bench.record()
-    at = ["--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED]
+    at = ["--at", str(event(parent, "m/t0", 0).number), "--body", f"@{CHANGED}"]
     ran = bench.fork(*at, keys=False)
     assert (ran.code, ran.out) == (2, "")
     assert "a fork calls the world, and ANTHROPIC_API_KEY, OPENAI_API_KEY are not set" in ran.err
@@ -239,7 +239,7 @@ def test_without_the_key_nothing_is_run(bench: Bench) -> None:
 
 def test_a_placeholder_is_never_sent(bench: Bench) -> None:
     parent = bench.record()
-    at = ["--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED]
+    at = ["--at", str(event(parent, "m/t0", 0).number), "--body", f"@{CHANGED}"]
     ran = bench.fork(*at, "--keyless", "OPENAI_API_KEY", "--keyless", "ANTHROPIC_API_KEY", keys=False)
     assert ran.code == 3
     assert "a live request holds the placeholder of a secret" in ran.err
@@ -256,7 +256,7 @@ def test_the_agent_itself_reaches_the_proxy_only(bench: Bench) -> None:
     )
     bench.program, bench.words = str(path), (str(bench.provider.port),)
     bench.record()
-    ran = bench.fork("--at", "1", "--body", EMPTY)
+    ran = bench.fork("--at", "1", "--body", f"@{EMPTY}")
     assert (ran.code, ran.out.splitlines()[-1]) == (3, "refused")
     assert "past the proxy, and was refused" in ran.err
 
@@ -268,11 +268,11 @@ def test_what_is_asked_as_on_the_tape_may_be_reused_in_the_future_too(bench: Ben
     parent = bench.record()
     one = event(parent, "m/t0", 0)
     same = json.dumps(json.loads(one.response_body) | {"unread": True})
-    ran = bench.fork("--at", str(one.number), "--body", same, "--rerun", "changed")
+    ran = bench.fork("--at", str(one.number), "--body", f"@{same}", "--rerun", "changed")
     assert ran.code == 0, ran.err
     # The clock is real after the change, and what says so is asked anew.
     assert sources(bench.child())["m/t0"] == ["mutated", "live"]
-    ran = bench.fork("--at", str(event(parent, "m", 1).number), "--body", "data: [DONE]\n\n", child="d.gz")
+    ran = bench.fork("--at", str(event(parent, "m", 1).number), "--body", "@data: [DONE]\n\n", child="d.gz")
     assert ran.code == 0, ran.err
     assert ran.err.splitlines()[-1] == "tapeproxy: 5 reused, 1 mutated, 0 live: d.gz"
 
@@ -288,9 +288,9 @@ def test_an_event_is_asked_anew_where_it_is_not_changed(bench: Bench) -> None:
 
 def test_a_dry_run_says_it_and_runs_nothing(bench: Bench) -> None:
     parent = bench.record()
-    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", EMPTY, "--dry-run")
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", f"@{EMPTY}", "--dry-run")
     assert ran.code == 0
-    lines = ran.out.splitlines()
+    lines = [line for line in ran.out.splitlines() if not line.startswith("edit ")]
     worker = "worker_a (m/t0): 1 mutated (N), 1 live (N)"
     numbered = sorted(re.sub(r"(?<!t)\d+(?=[,)])", "N", line) for line in lines)
     assert numbered == [
@@ -309,7 +309,7 @@ def test_a_dry_run_says_it_and_runs_nothing(bench: Bench) -> None:
 def test_sleeps_are_skipped_before_the_change_and_slept_after_it(bench: Bench) -> None:
     bench.words = ("sleepy", "4", "nap", "0.7")
     parent = bench.record()
-    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", CHANGED)
+    ran = bench.fork("--at", str(event(parent, "m/t0", 0).number), "--body", f"@{CHANGED}")
     assert ran.code == 0, ran.err
     child = bench.child()
     planned, searched = event(child, "m", 0).end, event(child, "m/t0", 0).end
