@@ -35,7 +35,7 @@ COMMANDS: dict[str, _Lazy] = {
     "fork": _Lazy(
         "fork",
         "command",
-        "Run an agent again from a tape with one answer changed: what comes after it is asked anew, live.",
+        "Run an agent again from a tape with something changed: what comes after it is asked anew, live.",
     ),
     "verify": _Lazy("verify", "command", "Check that a tape is whole and unchanged."),
     "scrub": _Lazy("scrub", "command", "Write a tape anew without secrets, or check it for them."),
