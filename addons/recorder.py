@@ -5,6 +5,7 @@ the `response` hook runs. mitmproxy does not guard stream callables, so everythi
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +16,7 @@ from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.flows import declared_length, framing_of, url_of
 from tapeproxy.addons.h1fixes import informational_of
 from tapeproxy.addons.sockets import Resets
-from tapeproxy.addons.tape import Tape
+from tapeproxy.addons.tape import ServedTape, Tape
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.records import End, Headers, Request, Response, Side
@@ -47,6 +48,7 @@ class _Live:
     tag: LaneTag | None
     headers: Headers
     exchange: TapedExchange | None = None
+    inside: bool = False
 
 
 class Recorder:
@@ -72,6 +74,7 @@ class Recorder:
         self._origins: Origins | None = None
         self._resets = resets or Resets()
         self._live: dict[str, _Live] = {}
+        self._served: Counter[str] = Counter()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -116,6 +119,8 @@ class Recorder:
             live = self._live.get(flow.id)
             if live is None or (exchange := live.exchange) is None:
                 return
+            if live.inside and live.tag is not None:
+                self._serve(flow, live.tag)
             flow.response.stream = self._tap(exchange, "client")
             exchange.respond(self._response(flow, exchange.of))
 
@@ -149,12 +154,21 @@ class Recorder:
             self._idle.set()
         return live.exchange if live else None
 
+    def _serve(self, flow: "HTTPFlow", tag: LaneTag) -> None:
+        """Tell which connection of ours a server of the run has this request from."""
+        address = flow.server_conn.sockname
+        if isinstance(self._tape, ServedTape) and address is not None:
+            number = self._served[flow.server_conn.id]
+            self._served[flow.server_conn.id] += 1
+            self._tape.serving(address[1], number, f"{self._redactor.text(tag.lane)}#{tag.n}")
+
     def _start(self, flow: "HTTPFlow", live: _Live, body: bytes) -> TapedExchange:
         request, tag = flow.request, live.tag
         if tag is None:
             self._untagged(flow.client_conn.peername[1])
         source = None if self._origins is None else self._origins.source(flow, tag, live.headers, body)
         headers, body = self._redactor.message(live.headers, body)
+        live.inside = is_loopback(request.host) and self._is_inside(request.port)
         record = Request(
             t=self._tape.now(),
             method=request.data.method,
@@ -168,7 +182,7 @@ class Recorder:
             reads=tag.reads if tag else None,
             sleeps=tag.sleeps if tag else 0,
             awake=tag.awake if tag else None,
-            inside=is_loopback(request.host) and self._is_inside(request.port),
+            inside=live.inside,
             source=source,
         )
         return TapedExchange(self._tape, self._redactor, record)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tapeproxy.proxy.iovalues import ValueReader
 from tapeproxy.proxy.recorded import RecordSettings
+from tapeproxy.proxy.servedrequests import ServedRequests
 from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.tapefile import TapeWriter
@@ -49,6 +50,7 @@ class FollowedTape:
         self._epoch = 0
         self._tmpdir: Path | None = None
         self._values: ValueReader | None = None
+        self._served = ServedRequests()
 
     def create(self, settings: RecordSettings, head: Head) -> None:
         """Make the file. Raises TapeExistsError, TapeWriteError."""
@@ -96,7 +98,16 @@ class FollowedTape:
             if line is not None:
                 self._take(line)
 
+    def serving(self, port: int, number: int, request: str) -> None:
+        """A request of the run was passed on to one of its servers: see ServedRequests."""
+        for line in self._served.learn(port, number, request):
+            self._take(line)
+
     def _take(self, line: Line) -> None:
+        known = self._served.resolve(line)
+        if known is None:
+            return
+        line = known
         self.heard(line)
         self.troubles.take(line | {"text": self._redactor.text(str(line.get("text", "")))})
         record = self._record(line)

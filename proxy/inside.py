@@ -79,12 +79,13 @@ class _Listener:
 
 
 async def relay_exchange(
-    asked: Asked, host: str, port: int, outlet: Outlet, heard: Callable[[Heard], None]
+    asked: Asked, host: str, port: int, outlet: Outlet, heard: Callable[[Heard], None], connected: Callable[[int], None]
 ) -> bool | None:
     """Send the request to `host`:`port` and pass the answer to `outlet` as it comes, no faster than the client reads.
 
     `heard` gets the whole answer before its last bytes are sent, so that whatever it finds is known before the client
-    acts on it. Returns whether the connection may be used again; None when there was no whole answer.
+    acts on it; `connected` our port, before anything is sent. Returns whether the connection may be used again; None
+    when there was no whole answer.
     """
     for address in loopback_literals(host):
         with contextlib.suppress(OSError):
@@ -93,6 +94,7 @@ async def relay_exchange(
     else:
         return None
     try:
+        connected(writer.get_extra_info("sockname")[1])
         writer.write(_request_bytes(asked))
         return await _listen(reader, asked, outlet, heard)
     except OSError:

@@ -51,6 +51,7 @@ class Live(NamedTuple):
     port: int
     ask: Ask
     taped: Exchange | None
+    tag: LaneTag | None = None
 
 
 class Held(NamedTuple):
@@ -72,7 +73,8 @@ class Replayer:
     """One replay of one tape. `owns_port` says whether a process of the run listens on a loopback port.
 
     `noticed` is called with every violation and drift as it happens, `witness` with every request to the world,
-    `untagged` with the client's port before a request without a lane is decided. `keeps_order`: tasks that
+    `untagged` with the client's port before a request without a lane is decided, `serving` with our port, 0 and
+    `LANE#n` when a request is passed on to a server of the run. `keeps_order`: tasks that
     complete are told to `order`, so answers may wait for them. `rules` come after the tape's own, which `taped_rules`
     False leaves out. `here`: facts of this machine. `fork`: what may go out to the world, where the tape is what a fork
     keeps of its own. `by_position_not_by_content`: see `tapes.positional`; for `minimize` alone. Raises ValueError for
@@ -93,6 +95,7 @@ class Replayer:
     faults: "Faults | None" = None
     witness: Callable[[Step], None] | None = None
     untagged: Callable[[int], None] = lambda _port: None
+    serving: Callable[[int, int, str], None] = lambda _port, _number, _request: None
     keeps_order: bool = False
     order: CompletionOrder = field(init=False)
     rules: tuple[Rule, ...] = ()
@@ -263,11 +266,11 @@ class Replayer:
         found = self.index.take(inside)
         if isinstance(found, Hit):
             self._check_position(found.exchange, inside, tag)
-            return Live(host, port, inside, found.exchange)
+            return Live(host, port, inside, found.exchange, tag)
         what = "a request to a server of the run is not on the tape"
         explanation = self._explain(found)
         self.drift(Drift(summary_line(inside), what, explanation.differences))
-        return Live(host, port, inside, None)
+        return Live(host, port, inside, None, tag)
 
     def _check_position(self, exchange: Exchange, ask: Ask, tag: LaneTag | None) -> None:
         """Compare where in its lane the request was made; of each lane only the first difference counts."""

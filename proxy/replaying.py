@@ -117,6 +117,7 @@ class Wire:
                 edges=self.settings.edges,
             )
             replayer.untagged = session.shims.untagged
+            replayer.serving = session.shims.serving
             replayer.keeps_order = self.settings.speed is None
             session.environment |= session.shims.variables(self.settings.environment, self.address)
             server.before_request = session.shims.drain

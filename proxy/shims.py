@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tapeproxy.proxy.lockorder import write_order
 from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.servedrequests import ServedRequests
 from tapeproxy.proxy.shimming import (
     IoMode,
     IoSettings,
@@ -70,6 +71,7 @@ class Shims:
         self._tape = tape
         self._edges = edges and has_edges(tape.head)
         self._met: list[Line] = []
+        self._served = ServedRequests()
         self._io: IoMode = io or ("verify" if tape.head.io else "live")
         self._values = None if self._io == "live" else _value_check(tape, redactor, replayer)
         self._replayer = replayer
@@ -132,6 +134,10 @@ class Shims:
         # A client that the shim does not know was there while recording, too; that took nothing from the clamp.
         if line is not None and not (line["what"] == WITHOUT_LANE and self._unlaned):
             self._take(line)
+
+    def serving(self, port: int, number: int, request: str) -> None:
+        """A request of the run was passed on to one of its servers: see ServedRequests."""
+        self._met += self._served.learn(port, number, request)
 
     def finish(self, *, sweep: bool = False) -> None:
         """Take what is left, say what only the end can tell, and remove what was made for the shims.
@@ -224,7 +230,9 @@ class Shims:
             case {"k": "note", "what": what}:
                 self._notes.append(text(f"{what}: {line.get('text', '')}"))
             case {"k": "lane"} | {"k": "edge", "asked": int()} if self._edges:
-                self._met.append(line)
+                known = self._served.resolve(line)
+                if known is not None:
+                    self._met.append(known)
             case {"k": "env", "name": str(name)} if name in self._digests and name not in self._changed:
                 if line.get("digest") != self._digests[name]:
                     self._changed.append(name)

@@ -243,9 +243,13 @@ class Turns:
         def compare(heard: Heard) -> None:
             self._server.replayer.compare(live, heard.status, heard.headers, heard.body)
 
+        def connected(port: int) -> None:
+            if live.tag is not None:
+                self._server.replayer.serving(port, 0, f"{live.tag.lane}#{live.tag.n}")
+
         try:
             outlet = Outlet(self._line.send, self._flowing.wait)
-            again = await relay_exchange(asked, live.host, live.port, outlet, compare)
+            again = await relay_exchange(asked, live.host, live.port, outlet, compare, connected)
         except Exception as error:
             self.fail(error, asked)
             return

@@ -11,6 +11,9 @@ from tapeproxy.tapes.records import Head, Headers
 LANE_HEADER = b"x-tapeproxy-lane"
 EDGE_RULES = 1
 """The version of the rules for edges in a head's `rules.edges`; a tape that does not say has none."""
+START, SERVE, ANSWER = "start", "serve", "answer"
+"""Edges that are told by the lane that lets something out: to a process that it starts, and to a client that it
+answers; and by a server that begins with a client's request."""
 
 _TAG = re.compile(rb"([!-\"$-~]{1,200})#([0-9]{1,15})@([0-9]{1,15})(?:~([0-9]{1,15})\.([0-9]{1,15}))?")
 

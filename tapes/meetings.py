@@ -11,12 +11,9 @@ from collections.abc import Set as AbstractSet
 
 from tapeproxy.tapes.causalgraph import Asking, Meeting, Place, after, end_of, in_request
 from tapeproxy.tapes.exchanges import Exchange, Tape, outlines
-from tapeproxy.tapes.lanes import has_edges
+from tapeproxy.tapes.lanes import ANSWER, SERVE, START, has_edges
 from tapeproxy.tapes.records import Edge
 
-START, SERVE, ANSWER = "start", "serve", "answer"
-"""Edges that are told by the lane that lets something out: to a process that it starts, and to a client that it
-answers; and by a server that begins with a client's request."""
 NO_LANE = ""
 """Stands for the lane of requests that say nothing of theirs."""
 

@@ -76,3 +76,23 @@ def test_a_lane_that_knows_less_than_on_the_tape_is_a_drift_that_names_the_edge(
     (difference,) = drift["differences"]
     assert (difference["taped"], difference["asked"]) == ("join of worker (m/t0) after its request 1", None)
     assert cli.run("replay", "t.jsonl.gz", "--no-edges", "--", *other).returncode == 0
+
+
+def test_servers_of_the_run_know_what_their_clients_knew_and_clients_their_answers(cli: Cli, home: Path) -> None:
+    tape = record(cli, home, str(PROGRAM.with_name("server_processes.py")))
+    causality = Causality.of(tape)
+    numbers = {(one.request.lane, one.request.n): one.number for one in tape.exchanges}
+    plan, last = numbers["m", 0], numbers["m", 1]
+    alice, bob = (next(one for one in numbers if (one[0] or "").startswith(f"m/p{n}/")) for n in range(2))
+    calls = {one.number for one in tape.exchanges if one.request.inside}
+    assert calls == {numbers["m/t0", 0], numbers["m/t1", 0]}
+    assert causality.future(plan) == {*numbers.values()} - {plan}
+    assert causality.future(numbers[alice]) == {last}
+    assert causality.clock(numbers[alice])["m/t0"] == 1
+    assert "m/t1" not in causality.clock(numbers[alice])
+    order = causality.order()
+    assert order.index(numbers["m/t0", 0]) < order.index(numbers[alice])
+    assert {*causality.clock(last)} == {"m", "m/t0", "m/t1", alice[0], bob[0]}
+    done = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
+    report = json.loads((cli.cwd / "r.json").read_text())
+    assert (done.returncode, report["drifts"], report["notes"]) == (0, [], []), done.stderr

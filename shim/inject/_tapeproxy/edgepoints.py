@@ -28,6 +28,10 @@ _POINTS = (
     ("multiprocessing.queues", "processedges", "patch_queues"),
     ("multiprocessing.pool", "processedges", "patch_pool"),
     ("concurrent.futures.process", "processedges", "patch_executor"),
+    ("http.server", "serveredges", "patch_http_server"),
+    ("uvicorn.protocols.http.h11_impl", "serveredges", "patch_uvicorn"),
+    ("uvicorn.protocols.http.httptools_impl", "serveredges", "patch_uvicorn"),
+    ("aiohttp.web_protocol", "serveredges", "patch_aiohttp"),
 )
 
 

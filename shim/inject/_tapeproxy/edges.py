@@ -36,6 +36,14 @@ def emit_in(what: str, token: str) -> None:
     _tell(lane, what, token, (_END, 0), None)
 
 
+def emit_request(token: str) -> None:
+    """The current lane, of a server, has read a request."""
+    emit_in("serve", token)
+    lane = LANE.get(None) or current()
+    if lane.known is not None:
+        lane.known.pop(token, None)  # of no use again
+
+
 def place() -> Any:
     """What the current lane knows; None: nothing."""
     lane = LANE.get(None) or current()
