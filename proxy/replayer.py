@@ -1,7 +1,7 @@
 """The decisions of a replay: which answer each request gets, and what counts against the run. No socket, no clock."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,6 +105,7 @@ class Replayer:
     reading: Reading = field(init=False)
     _redact_url: Callable[[bytes], bytes] = field(init=False)
     _redact_lane: Callable[[str], str] = field(init=False)
+    _names: dict[str, str] = field(default_factory=dict[str, str])
     _drifted: set[str] = field(default_factory=set)
     _soft: "dict[str, list[tuple[int, tuple[Difference, ...]]]]" = field(default_factory=dict)
     _taped_facts: Facts = field(init=False)
@@ -193,9 +194,20 @@ class Replayer:
 
     def violate(self, violation: Violation) -> Violation:
         """Count a violation and tell whoever listens."""
+        if violation.tag is not None:
+            violation = replace(violation, lane_name=self._lane_name(violation.tag.lane))
         self.violations.append(violation)
         self.noticed(violation)
         return violation
+
+    def call(self, lane: str, name: str) -> None:
+        """Take note of what the agent calls a lane."""
+        self._names[lane] = name
+
+    def _lane_name(self, lane: str) -> str:
+        """What the agent calls a lane, now or on the tape; empty where nobody said."""
+        taped = (one.name for one in reversed(self.tape.lanes) if one.id == lane and one.name)
+        return self._names.get(lane) or next(taped, "")
 
     def drift(self, drift: Drift) -> None:
         """Count a drift and tell whoever listens."""

@@ -203,6 +203,8 @@ class Shims:
 
     def _take(self, line: Line) -> None:
         text = self._redactor.text
+        if line["k"] == "lane" and isinstance(line.get("name"), str) and line["name"]:
+            self._replayer.call(text(str(line.get("id"))), text(line["name"]))
         if line["k"] == "hello":
             self._replayer.learn(str(line.get("python", "")))
         match line:

@@ -40,7 +40,7 @@ class Violation:
     """Something the agent did in a replay that is not on the tape. `what` is one sentence.
 
     Of kind `internal` it is a bug of ours, which must not look like a clean run. Long texts are cut. `tag` says whose
-    request it is, `ask` is that of a miss in full.
+    request it is, `ask` is that of a miss in full. `lane_name`: what the agent calls the thread or task that asked.
     """
 
     kind: Kind
@@ -49,6 +49,7 @@ class Violation:
     explanation: "Explanation | None" = None
     tag: LaneTag | None = None
     ask: Ask | None = field(default=None, repr=False, compare=False)
+    lane_name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "request", shorten(self.request))
@@ -56,11 +57,15 @@ class Violation:
 
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"kind": self.kind, "request": self.request, "what": self.what}
+        if self.tag is not None:
+            out |= {"lane": self.tag.lane, "lane_name": self.lane_name}
         return out if self.explanation is None else out | self.explanation.to_json()
 
     def to_text(self, *, limit: int = 8) -> str:
         """A short block for a terminal; the caller escapes control characters. At most `limit` differences."""
         lines = [self.what, f"  request: {self.request}"]
+        if self.tag is not None and (self.lane_name or "/" in self.tag.lane):
+            lines.append(f"  lane: {self.tag.lane}" + (f", called {self.lane_name}" if self.lane_name else ""))
         if self.explanation is not None:
             lines += self.explanation.lines(limit)
         return "\n".join(lines)

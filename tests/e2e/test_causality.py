@@ -96,3 +96,41 @@ def test_servers_of_the_run_know_what_their_clients_knew_and_clients_their_answe
     done = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
     report = json.loads((cli.cwd / "r.json").read_text())
     assert (done.returncode, report["drifts"], report["notes"]) == (0, [], []), done.stderr
+
+
+QUIET = """
+import asyncio, os, sys, threading, urllib.request
+from concurrent.futures import ThreadPoolExecutor
+kind, text = sys.argv[1], os.environ.get("TEXT", "as taped")
+def ask():
+    body = ('{"model": "m", "messages": [{"role": "user", "content": "%s"}]}' % text).encode()
+    headers = {"content-type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request("https://api.openai.com/v1/chat/completions", body, headers)).read()
+async def main():
+    async def ask_later(): ask()
+    task = asyncio.create_task(ask_later(), name="worker")
+    await asyncio.wait([task])
+if kind == "thread":
+    threading.excepthook = lambda args: None
+    thread = threading.Thread(target=ask, name="worker")
+    thread.start(); thread.join()
+elif kind == "pool":
+    with ThreadPoolExecutor(1) as pool: pool.submit(ask)
+else:
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "lane", "name"), [("thread", "m/t0", "worker"), ("pool", "m/w0", ""), ("task", "m/a0/a0", "worker")]
+)
+def test_a_violation_in_a_worker_is_loud_though_nobody_looks_at_its_exception(
+    kind: str, lane: str, name: str, cli: Cli, home: Path
+) -> None:
+    record(cli, home, "-c", QUIET, kind)
+    done = cli.run("replay", "t.jsonl.gz", "--report", "r.json", env={"TEXT": "another"})
+    report = json.loads((cli.cwd / "r.json").read_text())
+    assert (done.returncode, report["agent_exit_code"]) == (3, 0), done.stderr
+    (violation,) = report["violations"]
+    assert (violation["lane"], violation["lane_name"]) == (lane, name)
+    assert f"  lane: {lane}" + (f", called {name}" if name else "") in done.stderr

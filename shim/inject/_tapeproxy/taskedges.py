@@ -27,6 +27,7 @@ def patch_tasks(module: Any) -> None:
     """Tasks, gather, wait and wait_for."""
     plain = module.Task
     module.Task = _awaited(plain)
+    module.Task.set_name = resemble(_naming(plain.set_name), plain.set_name)
     _seen.append(module.Task)
     eager = getattr(module, "create_eager_task_factory", None)
     if eager is not None:
@@ -67,6 +68,18 @@ def _awaited(plain: Any) -> Any:
 
     names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__, "__doc__": plain.__doc__}
     return type(plain)(plain.__name__, (plain,), {**names, "__slots__": (), "__await__": wait, "__iter__": wait})
+
+
+def _naming(original: Callable[..., None]) -> Callable[..., None]:
+    """Up to 3.12 a task gets its name after it was made."""
+
+    def set_name(self: Any, value: object, /) -> None:
+        original(self, value)
+        lane = getattr(self, _LANE, None)
+        if lane is not None and not lane.told:
+            lane.name = str(value)
+
+    return set_name
 
 
 def _learn_done(future: Any) -> None:
