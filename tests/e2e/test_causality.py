@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from clirun import Cli, maps
+from programruns import Seen, replay, taped
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
@@ -48,6 +49,22 @@ def test_the_tape_tells_who_knew_what(kind: str, cli: Cli, home: Path) -> None:
     done = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
     report = json.loads((cli.cwd / "r.json").read_text())
     assert (done.returncode, report["drifts"], report["notes"]) == (0, [], []), done.stderr
+
+
+@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.soak)])
+def test_recordings_and_their_replays_agree_in_bytes_and_clocks(times: int, cli: Cli, home: Path) -> None:
+    """The workers run at the same time, in whatever order; what each asked, and knew when it did, is always the same."""
+    known, asked, orders = [], [], set[tuple[str | None, ...]]()
+    for number in range(times):
+        name = f"{number}.jsonl.gz"
+        tape = record(cli, home, str(PROGRAM), "threads", tape=name)
+        causality = Causality.of(tape)
+        known.append({(x.request.lane, x.request.n): dict(causality.clock(x.number)) for x in tape.exchanges})
+        asked.append({(x.request.lane, x.request.n): x.request_body for x in tape.exchanges})
+        orders.add(tuple(x.request.lane for x in tape.exchanges))
+        assert replay(cli, name).requests == Seen("", taped(cli.cwd / name)).requests
+    assert [*known, *asked] == [known[0]] * times + [asked[0]] * times
+    assert times < 50 or len(orders) > 1, "the workers always went in the same order"
 
 
 WAITS = """

@@ -1,5 +1,6 @@
 """Where lanes learn of each other: which edges are told, and that what has nothing new costs none."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,105 @@ def test_edges(code: str, wanted: str, python: Path, sidecar: Path) -> None:
         row for row in told(edges(code, python, sidecar)) if "m 0 await" in wanted or not row.startswith("m 0 await")
     ]
     assert "; ".join(rows) == wanted
+
+
+FORK = "fork = multiprocessing.get_context('fork')\n"
+PROCESSES = [
+    (
+        # The child knows what its maker knew: its lane line says so, it was forked.
+        FORK + "ask(); p = fork.Process(target=ask); p.start(); p.join()",
+        "m 1 exit m/f0",
+        {"m/f0": "m@1.0"},
+    ),
+    (
+        FORK + "ask(); q = fork.Queue(); back = fork.Queue()\n"
+        "def work(): q.get(); ask(); back.put(1)\n"
+        "p = fork.Process(target=work); p.start(); ask(); q.put(1); back.get(); p.join()",
+        "m 2 get m/f0@1.1; m 2 exit m/f0; m/f0 0 get m@2.0",
+        {"m/f0": "m@1.0"},
+    ),
+    (
+        FORK
+        + "ask()\nwith concurrent.futures.ProcessPoolExecutor(1, mp_context=fork) as pool: pool.submit(ask).result()",
+        "m 1 result m/w0",
+        {"m/w0": "m@1.0"},
+    ),
+    (
+        FORK + "with fork.Pool(1) as pool: pool.apply(ask); pool.map(ask, 'ab'); [*pool.imap(ask, 'a')]",
+        "m 0 result m/w0; m 0 result m/w1; m 0 result m/w2/w0; m 0 result m/w2",
+        {"m/w1/w0": "m@0.1", "m/w1/w1": "m@0.1", "m/w2/w0": "m@0.2"},
+    ),
+    (
+        "ask(); pid = os.fork()\nif not pid: ask(); os._exit(0)\nos.waitpid(pid, 0)",
+        "m 1 exit m/f0",
+        {"m/f0": "m@1.0"},
+    ),
+    (
+        "ask()\nasync def main():\n    p = await asyncio.create_subprocess_exec(sys.executable, '-c', '1')\n"
+        "    await p.wait()\nasyncio.run(main())",
+        "m 1 >start m/a0/p0; m/a0 0 exit m/a0/p0",
+        {},
+    ),
+]
+
+
+@everywhere
+@pytest.mark.parametrize(("code", "wanted", "begun"), PROCESSES)
+def test_processes(code: str, wanted: str, begun: dict[str, str], python: Path, sidecar: Path) -> None:
+    found = edges(code, python, sidecar)
+    assert "; ".join(row for row in told(found) if not row.startswith("m 1 await")) == wanted
+    assert {lane: place for lane, place in origins(found).items() if lane in begun} == begun
+
+
+def test_what_brings_nothing_new_costs_no_line(sidecar: Path) -> None:
+    code = """
+q, back = queue.Queue(), queue.Queue()
+def work():
+    for _ in range(1000): q.get(); back.put(1)
+ask()
+t = threading.Thread(target=work); t.start(); ask()
+for _ in range(1000): q.put(1); back.get()
+t.join()
+"""
+    assert told(edges(code, Path(sys.executable), sidecar)) == ["m 2 get m/t0@0.1", "m/t0 0 get m@2.0"]
+
+
+def test_a_lane_that_meets_too_many_says_so(sidecar: Path) -> None:
+    code = """
+from _tapeproxy import edges; edges.MOST = 3
+for _ in range(5): t = threading.Thread(target=ask); t.start(); t.join()
+"""
+    found = run(HEAD + code, python=Path(sys.executable), sidecar=sidecar, extra=ON)
+    assert len(found.of("edge")) == 3
+    assert [line["what"] for line in found.of("note")] == ["edges-dropped"]
+
+
+def test_tokens_go_from_lane_to_lane(sidecar: Path) -> None:
+    code = """
+from _tapeproxy.edges import emit_in, emit_out
+ask(); emit_out("message", "m>t#0")
+def work(): emit_in("message", "m>t#0")
+t = threading.Thread(target=work); t.start(); t.join()
+"""
+    wanted = ["m 1 join m/t0@0.1", "m 1 >message m>t#0", "m/t0 0 message m>t#0"]
+    assert told(edges(code, Path(sys.executable), sidecar)) == wanted
+
+
+GROUPS = {
+    "asyncio": "async with asyncio.TaskGroup() as group:\n        group.create_task(ask_later(), name='worker')",
+    "anyio": "async with anyio.create_task_group() as group:\n        group.start_soon(ask_later)",
+}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_groups(kind: str, sidecar: Path) -> None:
+    code = f"import anyio\nasync def main():\n    {GROUPS[kind]}\n    ask()\nasyncio.run(main())"
+    found = edges(code, Path(sys.executable), sidecar)
+    assert told(found) == ["m 0 await m/a0@1.1", "m/a0 0 await m/a0/a0@1.0"]
+    names = {line["id"]: line["name"] for line in found.of("lane")}
+    assert kind == "anyio" or names["m/a0/a0"] == "worker"
+
+
+def test_threads_of_anyio(sidecar: Path) -> None:
+    code = "import anyio.to_thread\nasync def main(): await anyio.to_thread.run_sync(ask)\nasyncio.run(main())"
+    assert told(edges(code, Path(sys.executable), sidecar)) == ["m 0 await m/a0@0.1", "m/a0 0 context m/a0/c0@1.0"]

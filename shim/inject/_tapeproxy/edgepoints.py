@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from . import hooks
+import os
+import sys
+
+from . import hooks, processes
+from .likeness import stand_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _POINTS = (
@@ -39,6 +44,36 @@ def install() -> None:
     """Watch each of the modules as soon as it is imported."""
     for module, part, function in _POINTS:
         hooks.on_import(module, _patcher(part, function))
+    if hasattr(os, "fork"):
+        for name, make in (("fork", _fork), ("waitpid", _waitpid)):
+            original = getattr(os, name)
+            replacement = stand_for(make(original), original)
+            for owner in (os, sys.modules[original.__module__]):
+                setattr(owner, name, replacement)
+
+
+def _fork(original: Callable[[], int]) -> Callable[..., int]:
+    def fork(_: object) -> int:
+        pid = original()
+        child = processes.last_begun()
+        if pid and child is not None:
+            processes.forked[pid] = child
+        return pid
+
+    return fork
+
+
+def _waitpid(original: Callable[[int, int], tuple[int, int]]) -> Callable[..., tuple[int, int]]:
+    def waitpid(_: object, pid: int, options: int, /) -> tuple[int, int]:
+        found = original(pid, options)
+        child = processes.forked.pop(found[0], None)
+        if child is not None:
+            from . import edges
+
+            edges.learn_all("exit", child)
+        return found
+
+    return waitpid
 
 
 def _patcher(part: str, function: str) -> Any:

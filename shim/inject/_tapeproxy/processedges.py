@@ -82,7 +82,8 @@ def patch_process(module: Any) -> None:
     def start_and_remember(self: Any) -> None:
         processes.last_begun()
         start(self)
-        child = processes.last_begun()
+        # A fork is known by its process, for its maker has its own way to it.
+        child = processes.last_begun() or processes.forked.get(self.pid)
         if child is not None:
             self.__dict__[_CHILD] = child
 

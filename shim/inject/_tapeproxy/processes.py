@@ -35,6 +35,8 @@ RESULT = "_tapeproxy_result"  # attribute of a pool's result: the lane in which 
 _EXEC = "exec"  # kind of the lane in which uvloop forks only to execute another program
 
 _begun: dict[int, str] = {}  # by thread: the lane of the last process
+forked: dict[int, str] = {}
+"""By process: the lane of a fork, until somebody has seen its end. Filled where edges are told."""
 _forks: dict[int, Lane] = {}  # by thread: the lane of the child that a fork is about to make
 _execs: set[int] = set()  # threads within a call that forks only to execute another program
 
