@@ -53,7 +53,7 @@ def test_the_tape_tells_who_knew_what(kind: str, cli: Cli, home: Path) -> None:
 
 @pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.soak)])
 def test_recordings_and_their_replays_agree_in_bytes_and_clocks(times: int, cli: Cli, home: Path) -> None:
-    """The workers run at the same time, in whatever order; what each asked, and knew when it did, is always the same."""
+    """The workers run at the same time, in whatever order; what each asked, and knew then, is always the same."""
     known, asked, orders = [], [], set[tuple[str | None, ...]]()
     for number in range(times):
         name = f"{number}.jsonl.gz"
