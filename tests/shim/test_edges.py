@@ -251,3 +251,18 @@ def test_groups(kind: str, sidecar: Path) -> None:
 def test_threads_of_anyio(sidecar: Path) -> None:
     code = "import anyio.to_thread\nasync def main(): await anyio.to_thread.run_sync(ask)\nasyncio.run(main())"
     assert told(edges(code, Path(sys.executable), sidecar)) == ["m 0 await m/a0@0.1", "m/a0 0 context m/a0/c0@1.0"]
+
+
+def test_nurseries_of_trio(sidecar: Path) -> None:
+    pytest.importorskip("trio")
+    code = """
+import trio
+async def work(): await trio.sleep(0); ask()
+async def main():
+    async with trio.open_nursery() as nursery: nursery.start_soon(work)
+    ask()
+trio.run(main)
+"""
+    found = [row for row in told(edges(code, Path(sys.executable), sidecar)) if "await" in row]
+    assert found, "nobody learned"
+    assert found[0].split()[1:3] == ["0", "await"]

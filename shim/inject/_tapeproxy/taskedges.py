@@ -32,7 +32,8 @@ def patch_tasks(module: Any) -> None:
     eager = getattr(module, "create_eager_task_factory", None)
     if eager is not None:
         module.eager_task_factory = eager(module.Task)
-    _patch_gather(module._GatheringFuture)
+    gathering = module._GatheringFuture
+    gathering.__await__ = gathering.__iter__ = _seen_awaiting(gathering.__await__)
     wait, wait_for = module.wait, module.wait_for
 
     async def wait_and_learn(fs: Any, **options: Any) -> Any:
@@ -58,16 +59,19 @@ _seen: list[Any] = []  # the subclass of Task
 
 def _awaited(plain: Any) -> Any:
     """A subclass, in its parent's clothes, that sees who awaits it."""
-    original = plain.__await__
+    wait = _seen_awaiting(plain.__await__)
+    names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__, "__doc__": plain.__doc__}
+    return type(plain)(plain.__name__, (plain,), {**names, "__slots__": (), "__await__": wait, "__iter__": wait})
 
+
+def _seen_awaiting(original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Any]:
     def wait(self: Any) -> Generator[Any, Any, Any]:
         try:
             return (yield from original(self))
         finally:
             _learn_done(self)
 
-    names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__, "__doc__": plain.__doc__}
-    return type(plain)(plain.__name__, (plain,), {**names, "__slots__": (), "__await__": wait, "__iter__": wait})
+    return wait
 
 
 def _naming(original: Callable[..., None]) -> Callable[..., None]:
@@ -103,18 +107,6 @@ def _places(future: Any) -> Iterator[Any]:
     for child in getattr(future, "_children", ()):  # of gather
         if child.done():
             yield from _places(child)
-
-
-def _patch_gather(cls: Any) -> None:
-    original = cls.__await__
-
-    def wait(self: Any) -> Generator[Any, Any, Any]:
-        try:
-            return (yield from original(self))
-        finally:
-            _learn_done(self)
-
-    cls.__await__ = cls.__iter__ = wait
 
 
 def patch_futures(module: Any) -> None:
