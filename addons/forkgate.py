@@ -61,10 +61,16 @@ class ForkGate:
                 _edit(flow, verdict.edit)
 
     def response(self, flow: "HTTPFlow") -> None:
-        self._verdicts.pop(flow.id, None)
+        self._end(flow)
 
     def error(self, flow: "HTTPFlow") -> None:
-        self._verdicts.pop(flow.id, None)
+        self._end(flow)
+
+    def _end(self, flow: "HTTPFlow") -> None:
+        verdict = self._verdicts.pop(flow.id, None)
+        if verdict is not None:
+            with self._failures:
+                self._judge.ended(verdict)
 
     def _redirect(self, flow: "HTTPFlow", ticket: int) -> None:
         flow.metadata[REDIRECTED] = True

@@ -53,6 +53,7 @@ class ForkJudge:
         self._found: int | None = None
         self._tickets: dict[int, Decision] = {}
         self._last = 0
+        self._under_way = 0
         replayer.witness = self._witness
 
     def judge(self, request: Request, tag: LaneTag | None, port: int) -> Verdict:
@@ -75,6 +76,16 @@ class ForkJudge:
         self.mutated += changed
         self.reused += not changed
         return self._ticket(decision, "mutated" if changed else "reused", self._ends.get(number))
+
+    def ended(self, verdict: Verdict) -> None:
+        """The exchange is over."""
+        self._under_way -= verdict.source == "live"
+
+    def look(self) -> None:
+        """Hear the shims. A live call that is under way is progress, for those who wait until its lane goes on."""
+        self._drain()
+        if self._under_way:
+            self._replayer.order.progress += 1
 
     def redeem(self, asked: Asked) -> Decision:
         """The decision that a request to the tape server has the ticket of, once."""
@@ -129,6 +140,7 @@ class ForkJudge:
             line = f"{request.method.decode('latin-1')} {self._replayer.redactor.url(request.url).decode('latin-1')}"
             return self._ticket(self._replayer.violate(Violation("placeholder", line, what, tag=tag)), "refused")
         self.live_of[lane] += 1
+        self._under_way += 1
         if not edits:
             return Verdict("live")
         return Verdict("live", edit=lambda sent: reduce(lambda one, edit: edit(one), edits, sent))

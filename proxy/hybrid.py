@@ -34,7 +34,7 @@ from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape
-from tapeproxy.tapes.forkplan import ForkPlan, kept
+from tapeproxy.tapes.forkplan import ForkPlan, anew, kept
 from tapeproxy.tapes.reading import taped_rules
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.redactionrules import RedactionRules
@@ -107,6 +107,7 @@ class _Fork:
                 self._run.owns_port,
                 noticed,
                 fork=plan,
+                anew=anew(parent, plan),
                 here=facts_here(parent, as_replay),
                 keeps_order=as_replay.shim,
             )
@@ -123,7 +124,7 @@ class _Fork:
         recording = self._recording()
         shims: ForkShims | None = None
         server = TapeServer(self._replayer, ca.server_context, lambda _host, _port: False)
-        server.decide, server.before_request = self._judge.redeem, self._tape.drain
+        server.decide, server.before_request = self._judge.redeem, self._judge.look
         wire = ForkWire(wire_options(recording, ca), self._tape, self._redactor, self._run, self._tape.untagged)
         wire.obey(self._judge, await server.start())
         try:

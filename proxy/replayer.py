@@ -77,8 +77,8 @@ class Replayer:
     `LANE#n` when a request is passed on to a server of the run. `keeps_order`: tasks that
     complete are told to `order`, so answers may wait for them. `rules` come after the tape's own, which `taped_rules`
     False leaves out. `here`: facts of this machine. `fork`: what may go out to the world, where the tape is what a fork
-    keeps of its own. `by_position_not_by_content`: see `tapes.positional`; for `minimize` alone. Raises ValueError for
-    a tape that can't be replayed.
+    keeps of its own, and `anew` what it asks anew. `by_position_not_by_content`: see `tapes.positional`; for `minimize`
+    alone. Raises ValueError for a tape that can't be replayed.
     """
 
     tape: Tape
@@ -102,6 +102,7 @@ class Replayer:
     taped_rules: bool = True
     here: Facts = field(default_factory=dict[Fact, tuple[str, ...]])
     fork: "ForkPlan | None" = None
+    anew: tuple[Exchange, ...] = ()
     reading: Reading = field(init=False)
     _redact_url: Callable[[bytes], bytes] = field(init=False)
     _redact_lane: Callable[[str], str] = field(init=False)
@@ -114,7 +115,7 @@ class Replayer:
 
     def __post_init__(self) -> None:
         self._read()
-        self.order = CompletionOrder((done for done, _ in self.tape.dones), self.tape.exchanges)
+        self.order = CompletionOrder((done for done, _ in self.tape.dones), self.tape.exchanges, self.anew)
         self._redact_url = lru_cache(_URLS)(self.redactor.url)
         self._redact_lane = lru_cache(_URLS)(self.redactor.text)
 

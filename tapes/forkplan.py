@@ -8,7 +8,7 @@ is of the tape up to its `Cut`; a lane that has none is outside of the future an
 
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, overload
 
 from tapeproxy.tapes.cards import Listed
@@ -198,6 +198,15 @@ def kept(tape: Tape, plan: ForkPlan) -> Tape:
         exit=tape.exit,
         seal=tape.seal,
         ended=tape.ended,
+    )
+
+
+def anew(tape: Tape, plan: ForkPlan) -> tuple[Exchange, ...]:
+    """The requests of the tape that a fork asks anew, without bodies or answers. Others wait for them in their turn."""
+    return tuple(
+        Exchange(one.number, one.index, replace(one.request, body=b"", headers=()))
+        for one in outlines(tape.exchanges)
+        if one.number in plan.live and not plan.keeps(one.number)
     )
 
 

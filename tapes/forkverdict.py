@@ -28,3 +28,7 @@ class Judge(Protocol):
     def judge(self, request: Request, tag: LaneTag | None, port: int) -> Verdict:
         """Decide about a request as the client sent it, with its body in bytes; `port`: the client's own."""
         ...
+
+    def ended(self, verdict: Verdict) -> None:
+        """The exchange that this was decided about is over."""
+        ...

@@ -64,7 +64,7 @@ class _Flow:
 
         Nothing leaps while an answer is held: who sleeps before it asks, or waits for a timeout, would do so in full.
         """
-        if self.free or self.asked > place:
+        if self.free or self.completed or self.asked > place:
             return False
         due = self.taped[self.asked : place + 1]
         before = self.taped[max(self.asked - 1, 0) : place]

@@ -5,6 +5,7 @@ answers of each took, and in a replay none takes long: `tapes/interleaving.py` s
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from tapeproxy.tapes.exchanges import Exchange, outlines
@@ -23,13 +24,16 @@ class Disorder(NamedTuple):
 class CompletionOrder:
     """The order of one tape, and of one replay of it, task by task of each parent."""
 
-    def __init__(self, taped: Iterable[Done], exchanges: Sequence[Exchange] = ()) -> None:
+    def __init__(
+        self, taped: Iterable[Done], exchanges: Sequence[Exchange] = (), anew: Iterable[Exchange] = ()
+    ) -> None:
+        """`anew`: of a fork, requests that are waited for, and whose answers are not the tape's."""
         # A thread may have been stopped between the end of its work and the line that tells of it.
         dones = sorted(taped, key=lambda done: done.t)
         self._taped: dict[str, list[str]] = {}
         self._now: dict[str, list[tuple[int, str]]] = {}
         self._given_up: set[str] = set()
-        self._turns = Interleaving(dones, outlines(exchanges))
+        self._turns = Interleaving(dones, chain(outlines(exchanges), anew))
         self.progress = 0  # grows with each answer that was sent and each task that completed
         for done in dones:
             self._taped.setdefault(done.parent, []).append(done.lane)
