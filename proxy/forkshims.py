@@ -11,10 +11,11 @@ from tapeproxy.proxy.shimming import shim_environment
 from tapeproxy.proxy.shims import Shims
 from tapeproxy.proxy.sidecar import Line
 from tapeproxy.proxy.strangers import Strangers
+from tapeproxy.tapes.branches import inherited, seeds_of
 from tapeproxy.tapes.cuts import UNLANED
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.forkplan import ForkPlan
-from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.records import Head, Json
 from tapeproxy.tapes.redaction import Redactor
 
 
@@ -32,7 +33,15 @@ class ForkShims(Shims):
         fork = self._folder / "fork"
         fork.touch(mode=0o600)
         fork.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in fork_lines(self._plan)))
-        told = replace(self.settings(parent, proxy), mode="fork", edges=True, sidecar=sidecar.absolute(), fork=fork)
+        seeds = seeds_of(Head(branch=inherited(self._tape.head, self._plan)))
+        told = replace(
+            self.settings(parent, proxy),
+            mode="fork",
+            edges=True,
+            sidecar=sidecar.absolute(),
+            fork=fork,
+            seeds=seeds,
+        )
         return shim_environment(parent, told)
 
     def hear(self, line: Line) -> None:

@@ -28,10 +28,11 @@ from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.replaying import stopping_at
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import StopSignal, held_signals, run_child
-from tapeproxy.proxy.tapedrun import facts_here, placeholders, taped_argv, taped_redactor, with_seed
+from tapeproxy.proxy.tapedrun import edited_environment, facts_here, placeholders, taped_argv, taped_redactor, with_seed
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.proxy.unlocking import Ask, ask_environment
+from tapeproxy.tapes.branches import inherited
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.forkplan import ForkPlan, anew, kept
@@ -90,8 +91,13 @@ class _Fork:
         self, settings: ForkSettings, argv: tuple[str, ...], absent: tuple[str, ...], noticed: Noticed, lost: Lost
     ) -> None:
         parent, plan = settings.parent.tape, settings.plan
+        self._given = edited_environment(parent.head, settings.environment)
+        for name, value in plan.environment.items():
+            self._given.pop(name, None)
+            if value is not None:
+                self._given[name] = value
         as_replay = ReplaySettings(
-            tape=settings.parent.path, environment=settings.environment, argv=argv, shim=parent.head.seed is not None
+            tape=settings.parent.path, environment=self._given, argv=argv, shim=parent.head.seed is not None
         )
         self._settings = settings
         self._argv = argv
@@ -145,7 +151,7 @@ class _Fork:
             raise
         environment = self._environment(ca, wire.port)
         if shims is not None and folder is not None:
-            environment |= shims.fork_variables(settings.environment, f"127.0.0.1:{wire.port}", folder)
+            environment |= shims.fork_variables(self._given, f"127.0.0.1:{wire.port}", folder)
         session = Recording(self._tape, wire, environment, recording)
         self._parts = _Parts(server, wire, session, shims)
 
@@ -200,7 +206,7 @@ class _Fork:
         return RecordSettings(
             tape=settings.out,
             argv=self._argv,
-            environment=settings.environment,
+            environment=self._given,
             cwd=settings.cwd,
             force=settings.force,
             hosts=settings.hosts,
@@ -217,19 +223,23 @@ class _Fork:
         settings, parent = self._settings, self._settings.parent
         seal = parent.tape.seal
         name = self._redactor.text(parent.path.name)
-        edit = None if settings.edit is None else orjson.loads(self._redactor.content(orjson.dumps(settings.edit)))
+        branch = branch_of(parent.tape, settings.plan) | inherited(parent.tape.head, settings.plan)
+        if "environment" in branch:
+            branch["environment"] = self._redacted(branch["environment"])
         return {
             "parent": {"name": name, "trace": None if seal is None else seal.trace, "last": parent.ending.hash},
-            "branch": branch_of(parent.tape, settings.plan),
-            "edit": edit,
-            "secrets": tuple(sorted({*secret_names(settings.environment), *self._absent})),
+            "branch": branch,
+            "edit": None if settings.edit is None else self._redacted(settings.edit),
+            "secrets": tuple(sorted({*secret_names(self._given), *self._absent})),
         }
+
+    def _redacted(self, told: Json) -> Json:
+        out: Json = orjson.loads(self._redactor.content(orjson.dumps(told)))
+        return out
 
     def _environment(self, ca: CertificateAuthority, port: int) -> dict[str, str]:
         """What the agent gets, but for its shim."""
-        settings, plan = self._settings, self._settings.plan
-        parent = {name: value for name, value in settings.environment.items() if name not in plan.environment}
-        parent |= {name: value for name, value in plan.environment.items() if value is not None}
+        settings = self._settings
         child = ChildSettings(
             f"http://127.0.0.1:{port}",
             ca.bundle(upstream_of(settings.environment).ca_file),
@@ -237,7 +247,7 @@ class _Fork:
             self._run.run_id,
             {name: placeholder(name) for name in self._absent},
         )
-        return child_environment(parent, child) | settings.guard.variables(parent)
+        return child_environment(self._given, child) | settings.guard.variables(self._given)
 
 
 def branch_of(tape: Tape, plan: ForkPlan) -> Json:

@@ -18,7 +18,15 @@ from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.shims import Shims
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, Stdio, StopSignal, end_leftovers, held_signals, run_child
-from tapeproxy.proxy.tapedrun import began_at, facts_here, placeholders, taped_argv, taped_redactor, with_seed
+from tapeproxy.proxy.tapedrun import (
+    began_at,
+    edited_environment,
+    facts_here,
+    placeholders,
+    taped_argv,
+    taped_redactor,
+    with_seed,
+)
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.tapeserver import Serving, TapeServer
 from tapeproxy.tapes.course import Step
@@ -155,7 +163,7 @@ class Wire:
 
     def _environment(self, run: RunProcesses) -> dict[str, str]:
         """What the agent gets, but for its shim."""
-        parent = self.settings.environment
+        parent = edited_environment(self.tape.head, self.settings.environment)
         child = ChildSettings(
             self.settings.proxy or f"http://{self.address}",
             self._ca.bundle(),

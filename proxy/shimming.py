@@ -16,6 +16,7 @@ import orjson
 
 from tapeproxy.proxy.tmpdir import private_folder
 from tapeproxy.shim import INJECT
+from tapeproxy.tapes.branches import LaneSeed
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.positions import knows_sleeps
@@ -54,6 +55,7 @@ class ShimSettings:
     """`origin_ns` is where monotonic clocks begin, in nanoseconds since 1970; `reads` is a file for a replay.
 
     `trace`: the shim tells of every read, in a replay. `fork`: the file that says where lanes leave the tape.
+    `seeds`: new ones of lanes, which a fork gave them.
     `threads`: recording, `1` where the order of locks is taped; in a replay the file with it; empty otherwise.
     `edges`: the shim tells where lanes learn of each other.
     """
@@ -73,6 +75,7 @@ class ShimSettings:
     threads: str = ""
     edges: bool = False
     fork: Path | None = None
+    seeds: tuple[LaneSeed, ...] = ()
 
 
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
@@ -90,6 +93,8 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
     }
     if settings.reads is not None:
         out["TAPEPROXY_READS"] = str(settings.reads)
+    if settings.seeds:
+        out["TAPEPROXY_SEEDS"] = "\n".join(f"{seed} {asked} {lane}" for lane, asked, seed in settings.seeds)
     if settings.fork is not None:
         out["TAPEPROXY_FORK"] = str(settings.fork)
     if settings.strict:

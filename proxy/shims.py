@@ -22,6 +22,7 @@ from tapeproxy.proxy.shimming import (
 from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
+from tapeproxy.tapes.branches import seeds_of
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.lanes import LaneTag, has_edges
 from tapeproxy.tapes.records import Edge, Lane, Note
@@ -110,6 +111,7 @@ class Shims:
             io=self._io_settings(),
             threads=str(locks) if self._threads else "",
             edges=self._edges,
+            seeds=seeds_of(head),
         )
 
     def _io_settings(self) -> IoSettings | None:

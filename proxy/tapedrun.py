@@ -1,13 +1,14 @@
 """What a tape says of the run that it holds: its command, seed, secrets and time; what of that a replay may use."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tapeproxy.proxy.origin import is_ours
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.replayed import ReplaySettings
+from tapeproxy.tapes.branches import environment_of
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.machine import Facts, facts_of
@@ -63,6 +64,18 @@ def facts_here(tape: Tape, settings: ReplaySettings) -> Facts:
 
     tmpdir = tape.head.tmpdir if settings.shim and tape.head.seed is not None else None
     return machine_facts(settings.environment, str(Path.cwd()), tmpdir, wanted=wanted)
+
+
+def edited_environment(head: Head, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the user, with what a fork changed in it for this tape: only on a tape of this machine's."""
+    told = environment_of(head)
+    out = dict(environment)
+    if told and is_ours(head, load_key(), socket.gethostname()):
+        for name, value in told.items():
+            out.pop(name, None)
+            if value is not None:
+                out[name] = value
+    return out
 
 
 def taped_argv(tape: Tape, path: Path) -> tuple[str, ...]:

@@ -55,6 +55,10 @@ def tag() -> str:
     number = lane.requests
     text = f"{lane.id}#{number}@{clock.ask(lane)}"
     lane.requests = number + 1
+    if settings.SEEDS:
+        from . import randomness
+
+        randomness.reseed(lane)
     if not number:
         completion.watch(lane)
     if lane.sleeps:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from io import BytesIO
+from itertools import count
 
 from . import hooks, settings
 from .lanes import LANE, Lane, current, root
@@ -33,7 +34,25 @@ _random: Any = None
 
 def lane_key(lane: Lane, purpose: bytes) -> bytes:
     """32 bytes that only the run's seed, the lane's id and the purpose decide."""
-    return derive(settings.SEED, lane.id.encode("utf-8", "backslashreplace") + b"\0" + purpose)
+    seed = _new_seed(lane) if settings.SEEDS else settings.SEED
+    return derive(seed, lane.id.encode("utf-8", "backslashreplace") + b"\0" + purpose)
+
+
+def _new_seed(lane: Lane) -> bytes:
+    """What the lane's streams are made of since its last new seed; the run's where it has none yet."""
+    seeds = settings.SEEDS.get(lane.id, {})
+    begun = [asked for asked in seeds if asked <= lane.requests]
+    return derive(settings.SEED, seeds[max(begun)]) if begun else settings.SEED
+
+
+def reseed(lane: Lane) -> None:
+    """The lane has made a request: its streams begin anew if that is where it gets a new seed."""
+    if lane.requests not in settings.SEEDS.get(lane.id, {}):
+        return
+    lane.key = lane.pool = None
+    lane.counter = count()
+    if lane.rng is not None and lane.seeded is None:
+        lane.rng.seed(int.from_bytes(lane_key(lane, b"random"), "big"))
 
 
 def derive(key: bytes, text: bytes) -> bytes:

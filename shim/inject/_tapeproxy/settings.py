@@ -34,6 +34,19 @@ def _seed(text: str) -> bytes:
 
 
 SEED = _seed(os.environ.get("TAPEPROXY_SEED", "")) if MODE else bytes(32)
+
+
+def _seeds(text: str) -> dict[str, dict[int, bytes]]:
+    """By lane, and how many requests it has made when it gets it: another seed."""
+    found = {}  # type: dict[str, dict[int, bytes]]
+    for line in text.split("\n"):
+        seed, asked, lane = line.split(" ", 2)
+        found.setdefault(lane, {})[int(asked)] = _seed(seed)
+    return found
+
+
+SEEDS = _seeds(os.environ["TAPEPROXY_SEEDS"]) if os.environ.get("TAPEPROXY_SEEDS") else {}
+"""Lanes that a fork gave another seed; empty: there are none."""
 ORIGIN = int(os.environ.get("TAPEPROXY_ORIGIN") or 0)
 """Nanoseconds: a monotonic clock reads wall clock - ORIGIN."""
 PROXY = os.environ.get("TAPEPROXY_PROXY", "")
