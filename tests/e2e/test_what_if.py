@@ -1,0 +1,119 @@
+"""`tapeproxy.what_if` as a user's program calls it: of a command line and of functions, sync and async."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clirun import Cli, maps
+
+from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.testing import FakeProvider
+
+PROGRAM = str(Path(__file__).with_name("programs") / "asks_twice.py")
+AGENT = """
+import sys
+
+def ask(text):
+    import openai
+    asked = [{"role": "user", "content": text}]
+    return openai.OpenAI().chat.completions.create(model="gpt-4o", messages=asked).choices[0].message.content
+
+def agent():
+    first = ask("Count to five, please.")
+    print("first:", first)
+    return {"first": first, "second": ask("You said: " + first), "odd": {1, 1}}
+
+if __name__ == "__main__":
+    agent()
+"""
+USER = """
+import asyncio, json, sys
+import tapeproxy
+import agent
+
+def twin():
+    return agent.agent()["first"]
+
+def told(found):
+    runs = {
+        name: {"result": run.result, "output": run.output, "code": run.exit_code, "path": run.path and str(run.path),
+               "violations": len(run.violations), "exchanges": len(run.exchanges), "errors": run.errors}
+        for name, run in (("before", found.before), ("after", found.after))
+    }
+    diverged = [[event.kind, event.ours, event.theirs] for event in found.diverged]
+    return {**runs, "diverged": diverged, "edits": found.edits,
+            "counts": [found.forked.reused, found.forked.mutated, found.forked.live]}
+
+if __name__ == "__main__":
+    hosts = {"api.openai.com": sys.argv[2]}
+    edit = ["1:$.choices[0].message.content=New"]
+    which = sys.argv[1]
+    if which == "function":
+        found = tapeproxy.what_if("t.gz", edit, agent.agent, hosts=hosts)
+    elif which == "async":
+        found = asyncio.run(tapeproxy.what_if_async("t.gz", "text New", agent.agent, at=1, hosts=hosts, out="c.gz"))
+    elif which == "main":
+        found = tapeproxy.what_if("t.gz", edit, twin, hosts=hosts)
+    elif which == "argv":
+        found = tapeproxy.what_if("t.gz", edit, [sys.executable, "agent.py"], hosts=hosts)
+    else:
+        found = tapeproxy.what_if("t.gz", edit, hosts=hosts)
+    print(json.dumps(told(found)))
+"""
+
+
+@pytest.fixture(scope="module")
+def there(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    cli = Cli(tmp_path_factory.mktemp("whatif"), home)
+    (cli.cwd / "agent.py").write_text(AGENT)
+    (cli.cwd / "user.py").write_text(USER)
+    tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+    with FakeProvider(tls=tls) as provider:
+        words = ["-o", "t.gz", *maps(provider.url), "--", sys.executable, "agent.py"]
+        done = cli.run("record", *words, keys=True)
+        assert done.returncode == 0, done.stderr
+    return cli
+
+
+def found(cli: Cli, provider: FakeProvider, which: str) -> Any:
+    import subprocess
+
+    done = subprocess.run(
+        [sys.executable, "user.py", which, provider.url],
+        cwd=cli.cwd,
+        env=cli.environment(keys=True),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("which", ["function", "async", "main", "argv", "taped"])
+def test_a_run_as_it_was_and_as_it_would_have_been(there: Cli, provider: FakeProvider, which: str) -> None:
+    told = found(there, provider, which)
+    before, after = told["before"], told["after"]
+    assert (before["code"], after["code"]) == (0, 0), told
+    assert (before["violations"], before["exchanges"], after["exchanges"]) == (0, 2, 2)
+    assert after["output"] == "first: New\n"
+    assert before["output"].startswith("first: ") and before["output"] != after["output"]
+    assert told["counts"] == [0, 1, 1]
+    assert len(provider.requests) == 1
+    assert told["diverged"] == [["changed", 1, 1], ["changed", 2, 2]]
+    if which in ("function", "async"):
+        assert after["result"]["first"] == "New"
+        assert after["result"]["odd"] == "{1}"
+        assert before["result"]["second"] != after["result"]["second"]
+    elif which == "main":
+        assert after["result"] == "New"
+    else:
+        assert after["result"] is None
+    assert (after["path"] == "c.gz") is (which == "async")
+    if which == "async":
+        child = load(there.cwd / "c.gz")[0]
+        assert child.head.edit == {"edits": [{"what": "text", "at": 1, "value": "New"}]}
