@@ -9,7 +9,7 @@ from tapeproxy.cli.diffsides import Shown
 from tapeproxy.tapes.comparisons import Details
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.records import Json
-from tapeproxy.tapes.tapediff import Compared, LaneDiff, LanePair, TapeDiff, relation, source_of
+from tapeproxy.tapes.tapediff import Compared, LaneDiff, LanePair, TapeDiff, relation
 
 
 def diff_document(shown: tuple[Shown, Shown], diff: TapeDiff) -> Json:
@@ -39,7 +39,7 @@ def event_document(diff: TapeDiff, event: Compared) -> Json:
         "b": event.theirs,
         "lane": _pair(event.lane),
         "changes": list(event.changes),
-        "source": ("" if theirs is None else source_of(theirs)) or None,
+        "source": None if theirs is None else theirs.source,
         "line": event.request,
         "details": details_document(diff.details(event)),
     }

@@ -23,7 +23,7 @@ from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.sides import Side
 from tapeproxy.tapes.summary import summarise
-from tapeproxy.tapes.tapediff import Compared, LaneDiff, TapeDiff, relation, source_of
+from tapeproxy.tapes.tapediff import Compared, LaneDiff, TapeDiff, relation
 from tapeproxy.tapes.wording import word_runs
 
 _OPENED: Final = 500
@@ -153,7 +153,7 @@ def _cell(side: Side, number: int | None) -> str:
     facts = [row.result, row.model or "", "" if row.total is None else duration(row.total)]
     if row.tokens_in is not None or row.tokens_out is not None:
         facts.append(f"{row.tokens_in or 0} tokens in, {row.tokens_out or 0} out")
-    facts.append(source_of(exchange.request))
+    facts.append(exchange.request.source or "")
     return (
         f'<div class="cell"><span class="no">{number}</span><span class="mono">{_text(line)}</span>'
         f"{_gist(exchange)}"

@@ -15,7 +15,7 @@ from tapeproxy.tapes.comparisons import Details
 from tapeproxy.tapes.contexts import ContextChange
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.outcomes import outcome
-from tapeproxy.tapes.tapediff import Compared, Kind, LaneDiff, LanePair, TapeDiff, relation, source_of
+from tapeproxy.tapes.tapediff import Compared, Kind, LaneDiff, LanePair, TapeDiff, relation
 
 SIGNS: Final[dict[Kind, str]] = {"same": "=", "moved": ">", "changed": "~", "missing": "-", "extra": "+"}
 _COLOURS: Final[dict[str, str]] = {
@@ -127,7 +127,7 @@ def _branch_lines(diff: TapeDiff, event: Compared, screen: Screen) -> Iterator[s
 def _event_facts(diff: TapeDiff, event: Compared) -> Iterator[str]:
     if event.changes:
         yield f"  {', '.join(event.changes)}"
-    if event.theirs is not None and (source := source_of(diff.theirs.exchange(event.theirs).request)):
+    if event.theirs is not None and (source := diff.theirs.exchange(event.theirs).request.source):
         yield f"  {printable(source)} in B"
 
 

@@ -8,7 +8,7 @@ lanes that run side by side happened to ask is no difference; the order within a
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from tapeproxy.tapes.alignment import anchor
 from tapeproxy.tapes.branchreads import ReadDifference, reads_apart
@@ -24,6 +24,7 @@ type Kind = Literal["same", "moved", "changed", "missing", "extra"]
 """`missing`: only the first tape has it; `extra`: only the second; `moved`: the same, elsewhere or at another turn."""
 type _Pair = tuple[Event | None, Event | None, tuple[Change, ...]]
 
+_NAMED = 5
 KINDS: tuple[Kind, ...] = ("same", "moved", "changed", "missing", "extra")
 
 
@@ -144,16 +145,16 @@ def relation(ours: Tape, theirs: Tape) -> str:
     for child, parent, words in ((theirs, ours, ("B", "A")), (ours, theirs, ("A", "B"))):
         told = child.head.parent
         if told is not None and parent.seal is not None and parent.seal.trace in told.values():
-            at = (child.head.branch or {}).get("event", (child.head.branch or {}).get("exchange"))
-            return f"{words[0]} is a fork of {words[1]}" + (f" at exchange {at}" if isinstance(at, int) else "")
+            return f"{words[0]} is a fork of {words[1]}" + _forked_at(child)
     told_both = ours.head.parent, theirs.head.parent
     return "both are forks of one tape" if told_both[0] is not None and told_both[0] == told_both[1] else ""
 
 
-def source_of(request: Any) -> str:
-    """Where an exchange of a fork's tape comes from: reused, mutated, live; empty where the tape does not say."""
-    told = getattr(request, "source", None) or request.extra.get("source")
-    return told if isinstance(told, str) else ""
+def _forked_at(child: Tape) -> str:
+    events = (child.head.branch or {}).get("events")
+    if not isinstance(events, list) or not events:
+        return ""
+    return f" at exchange {', '.join(str(number) for number in events[:_NAMED])}{', …' if len(events) > _NAMED else ''}"
 
 
 def count(events: Iterable[Compared]) -> dict[Kind, int]:

@@ -161,7 +161,7 @@ def test_the_document() -> None:
 
 def test_the_source_of_a_forks_exchanges_is_told() -> None:
     made = difftapes.records(THEIRS[:2])
-    made = [replace(one, extra={"source": "mutated"}) if isinstance(one, Request) else one for one in made]
+    made = [replace(one, source="mutated") if isinstance(one, Request) else one for one in made]
     agentruns.write_tape(Path("fork.tape.jsonl.gz"), made)
     assert "  mutated in B" in run("a.tape.jsonl.gz", "fork.tape.jsonl.gz").output.splitlines()
     assert document("a.tape.jsonl.gz", "fork.tape.jsonl.gz")["branch"]["source"] == "mutated"

@@ -165,6 +165,12 @@ def test_only_the_causal_future_of_a_changed_answer_runs_live(forked: Shared, ho
     assert "Changed" in told["out"]["worker_a"]
     cli = Cli(forked.folder, home)
     assert cli.run("verify", "c.gz").returncode == 0
+    diff = cli.run("diff", "t.gz", "c.gz", "--json")
+    assert diff.returncode == 1
+    apart = json.loads(diff.stdout)
+    assert apart["relation"] == f"B is a fork of A at exchange {changed.number}"
+    assert (apart["branch"]["a"], apart["branch"]["source"]) == (changed.number, "mutated")
+    assert [one["a"] for one in apart["lanes"] if not one["events"]] == ["m/t1"]
     replayed = cli.run("replay", "c.gz")
     assert (replayed.returncode, replayed.stdout) == (0, ran.out)
     assert "6 of 6 exchanges served, 0 violations" in replayed.stderr

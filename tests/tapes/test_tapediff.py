@@ -133,7 +133,7 @@ def test_the_working_directory_of_another_machine_is_no_difference() -> None:
 def test_a_fork_is_told() -> None:
     parent = run(*BASE)
     assert parent.seal is not None
-    head = replace(agentruns.HEAD, parent={"trace": parent.seal.trace, "name": "x"}, branch={"event": 2})
+    head = replace(agentruns.HEAD, parent={"trace": parent.seal.trace, "name": "x"}, branch={"events": [2]})
     child = run(*BASE[:1], say("m", "Where?", answer="No."), *BASE[2:], head=head)
     assert relation(parent, child) == "B is a fork of A at exchange 2"
     assert relation(child, parent) == "A is a fork of B at exchange 2"
