@@ -107,10 +107,8 @@ def _say(shown: "tuple[Shown, Shown]", diff: "TapeDiff", *, as_json: bool, conte
 
 def _write(path: Path, shown: "tuple[Shown, Shown]", diff: "TapeDiff") -> None:
     from tapeproxy.cli.diffhtml import diff_html
+    from tapeproxy.cli.outfiles import write_whole
 
-    try:
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            file.writelines(diff_html(shown, diff))
-    except OSError as error:
-        raise UsageError(f"the page cannot be written: {error.strerror or error}", where=str(path)) from None
+    pieces = (piece.encode(errors="backslashreplace") for piece in diff_html(shown, diff))
+    write_whole(path, pieces, force=True)
     click.echo(f"tapeproxy: wrote {printable(str(path))}", err=True)

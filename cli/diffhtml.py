@@ -15,12 +15,13 @@ from tapeproxy.cli.diffpages import count_words, headline, lane_label, numbers, 
 from tapeproxy.cli.diffsides import Shown
 from tapeproxy.cli.diffstyle import STYLE
 from tapeproxy.cli.redactions import mark
-from tapeproxy.cli.rendering import count, duration, spelled
+from tapeproxy.cli.rendering import count, duration
 from tapeproxy.tapes.comparisons import Details, gist
 from tapeproxy.tapes.contexts import ContextChange, message_text
 from tapeproxy.tapes.conversation import Message
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.invisible import spelled
 from tapeproxy.tapes.sides import Side
 from tapeproxy.tapes.summary import summarise
 from tapeproxy.tapes.tapediff import Compared, LaneDiff, TapeDiff, relation

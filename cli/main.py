@@ -44,6 +44,8 @@ COMMANDS: dict[str, _Lazy] = {
     ),
     "repair": _Lazy("repair", "command", "Close a tape whose recording was interrupted."),
     "show": _Lazy("show", "command", "Show what is on a tape, or one exchange whole."),
+    "cat": _Lazy("cat", "command", "Print a tape as plain JSON."),
+    "export": _Lazy("export", "command", "Write what is on a tape in a format of others."),
     "diff": _Lazy("diff", "command", "Show where two runs part, and what is other in each lane."),
     "bisect": _Lazy("bisect", "command", "Find the event or the commit at which a run turns bad."),
     "minimize": _Lazy("minimize", "command", "Find the values of a tape that a failure needs."),

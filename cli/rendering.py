@@ -5,24 +5,17 @@ turn the writing direction instead of sending them. A table does so with all its
 """
 
 import os
-import re
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Literal
 
 import click
 
-# Controls (Cc), surrogates (Cs), line separators (Zl, Zp) and all invisible formatting (Cf) but the two joiners that
-# emoji and Indic scripts need, and the signs of Arabic and Syriac that can be seen.
-_HOSTILE = (
-    "\\x00-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb"
-    "\\ud800-\\udfff\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff"
-)
-_CONTROL = re.compile(f"[{_HOSTILE}]")
-_CONTROL_IN_BLOCK = re.compile(f"(?![\\t\\n])[{_HOSTILE}]")
+from tapeproxy.tapes.invisible import HOSTILE, HOSTILE_IN_BLOCK, escape
+
 _GAP = "  "
 
 
@@ -31,22 +24,13 @@ _WIDEST = 500
 
 def printable(text: str) -> str:
     r"""`text` on one line that is safe to print: what would act on the terminal shows as `\x1b`, `\n`, `\u202e`."""
-    return _CONTROL.sub(_escape, text)
+    return HOSTILE.sub(escape, text)
 
 
 def block(text: str, indent: str = "") -> str:
     """`text` with its lines kept and indented, otherwise as `printable`."""
-    safe = _CONTROL_IN_BLOCK.sub(_escape, text.replace("\r\n", "\n"))
+    safe = HOSTILE_IN_BLOCK.sub(escape, text.replace("\r\n", "\n"))
     return "\n".join(indent + line if line else "" for line in safe.split("\n"))
-
-
-def spelled(text: str, form: Callable[[str], str]) -> str:
-    """`text` with its lines kept, and `form` of the escape in place of each character that would act or hide."""
-    return _CONTROL_IN_BLOCK.sub(lambda match: form(_escape(match)), text.replace("\r\n", "\n"))
-
-
-def _escape(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()
 
 
 def echo(text: str = "") -> None:

@@ -201,11 +201,11 @@ def _answers(a: Exchange, b: Exchange, side: Side, dialects: tuple[Dialect, Dial
     if not (streamed or also):
         yield from (found for found in _bodies(a, b, side) if not _is_anew(found, _ANSWERED_ANEW))
         return
-    for found in json_differences(_assembled(one), _assembled(other)):
+    for found in json_differences(answer_document(one), answer_document(other)):
         yield replace(_told(found), where=found.where.replace("body ", "answer ", 1))
 
 
-def _assembled(answered: Answered) -> dict[str, Any]:
+def answer_document(answered: Answered) -> dict[str, Any]:
     """An answer as JSON, whatever the pieces it came in."""
     parts = answered.message.parts if answered.message is not None else ()
     out: dict[str, Any] = {

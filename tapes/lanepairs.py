@@ -145,6 +145,11 @@ def _depth(lane: str) -> int:
     return lane.count("/")
 
 
+def depth_first(lane: str) -> tuple[tuple[int, str], ...]:
+    """Sorts a lane before its children, and those by their numbers."""
+    return tuple((len(part), part) for part in lane.split("/"))
+
+
 def _natural(lane: str) -> tuple[str, int, str]:
     last = lane.rpartition("/")[2]
     found = _NUMBERED.fullmatch(last)

@@ -17,7 +17,7 @@ from tapeproxy.tapes.comparisons import Change, Details, changes, details, gist
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.gaps import Gap
-from tapeproxy.tapes.lanepairs import LaneTree, pair_lanes
+from tapeproxy.tapes.lanepairs import LaneTree, depth_first, pair_lanes
 from tapeproxy.tapes.sides import NO_LANE, Event, Side, both_readings, lane_keys, settle_keys
 
 type Kind = Literal["same", "moved", "changed", "missing", "extra"]
@@ -189,7 +189,7 @@ def _lane_diffs(one: Side, other: Side) -> Iterator[LaneDiff]:
     else:
         found = [(b, a, [(y, x, c) for x, y, c in pairs]) for a, b, pairs in _aligned(other, one)]
     names = [{lane.id: lane.name or "" for lane in side.tape.lanes} for side in (one, other)]
-    for a, b, pairs in sorted(found, key=lambda lane: (_depth_first(lane[0] or lane[1] or ""), lane[0] is None)):
+    for a, b, pairs in sorted(found, key=lambda lane: (depth_first(lane[0] or lane[1] or ""), lane[0] is None)):
         name = names[0].get(a or "") or names[1].get(b or "") or a or b or ""
         lane = LanePair(a, b, name)
         if pairs:
@@ -301,11 +301,6 @@ def _moved_lanes(found: _Aligned) -> _Aligned:
         (ours, theirs, [(a, b, how) for a, b, how in pairs if a is not None or b is None or b.number not in taken])
         for ours, theirs, pairs in out
     ]
-
-
-def _depth_first(lane: str) -> tuple[tuple[int, str], ...]:
-    """Sorts a lane before its children, and those by their numbers."""
-    return tuple((len(part), part) for part in lane.split("/"))
 
 
 def _outcome(ours: Tape, theirs: Tape) -> Iterator[Difference]:

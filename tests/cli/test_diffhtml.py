@@ -114,7 +114,7 @@ def test_a_page_that_cannot_be_written() -> None:
     Path("d.html").mkdir()
     with pytest.raises(click.BadParameter, match="is a directory"):
         run([get("m", "a")], [get("m", "a")])
-    with pytest.raises(UsageError, match="the page cannot be written"):
+    with pytest.raises(UsageError, match="the file cannot be written"):
         run([get("m", "a")], [get("m", "a")], "--html", "nowhere/d.html")
 
 

@@ -63,8 +63,12 @@ def test_an_agent_without_the_dashes(capsys: pytest.CaptureFixture[str], words: 
         ("notes.txt", ["there is no command 'notes.txt'", "  see: tapeproxy --help"]),
         ("true -c 1", ["there is no command 'true'", "  to record it: tapeproxy record -- true -c 1"]),
         (
-            "cat x",
-            ["there is no command 'cat'", "  did you mean: tapeproxy ca", "  to record it: tapeproxy record -- cat x"],
+            "stat x",
+            [
+                "there is no command 'stat'",
+                "  did you mean: tapeproxy start",
+                "  to record it: tapeproxy record -- stat x",
+            ],
         ),
         ("./agent.sh x", ["there is no command './agent.sh'", "  to record it: tapeproxy record -- ./agent.sh x"]),
         ("agent.py", ["there is no command 'agent.py'", "  to record it: tapeproxy record -- agent.py"]),
