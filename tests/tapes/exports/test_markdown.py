@@ -3,7 +3,7 @@ import re
 import difftapes
 import pytest
 from difftapes import Ask, get, run, say, streamed
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tapeproxy.tapes.exchanges import Tape
@@ -159,6 +159,7 @@ def test_roles_are_the_providers(role: str) -> None:
     assert "\n# b" not in plain
 
 
+@example("a\n```\n<script>\n````\n# x", "`<b>`` ```")
 @given(HOSTILE, HOSTILE)
 def test_no_text_of_a_tape_is_markup(said: str, name: str) -> None:
     tape = run(
