@@ -52,7 +52,7 @@ def diff_html(shown: tuple[Shown, Shown], diff: TapeDiff) -> Iterator[str]:
         yield f"<p>{_text(told)}</p>\n"
     for found in diff.outcome:
         was, now = _text(_or_absent(found.taped)), _text(_or_absent(found.asked))
-        yield f"<p>The runs ended otherwise: {was} in A, {now} in B.</p>\n"
+        yield f"<p>The runs ended otherwise: {_text(found.where)}: {was} in A, {now} in B.</p>\n"
     if diff.branch is not None:
         yield f'<p><a href="#branch">To the branch point</a>: {escape(numbers(diff.branch))}, '
         yield f"{_text(lane_label(diff.branch.lane))}</p>\n"

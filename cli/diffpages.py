@@ -44,7 +44,7 @@ def diff_page(
     if told := relation(shown[0].tape, shown[1].tape):
         yield told
     for found in diff.outcome:
-        yield f"the runs ended otherwise: {_values(found, screen)}"
+        yield f"the runs ended otherwise: {printable(found.where)}: {_values(found, screen)}"
     if diff.branch is not None:
         yield ""
         yield from _branch_lines(diff, diff.branch, screen)

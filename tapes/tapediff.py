@@ -7,18 +7,20 @@ lanes that run side by side happened to ask is no difference; the order within a
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from tapeproxy.tapes.alignment import anchor
 from tapeproxy.tapes.branchreads import ReadDifference, reads_apart
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.comparisons import Change, Details, changes, details, gist
-from tapeproxy.tapes.differences import Difference
+from tapeproxy.tapes.differences import Difference, json_differences
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.gaps import Gap
+from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.lanepairs import LaneTree, depth_first, pair_lanes
 from tapeproxy.tapes.sides import NO_LANE, Event, Side, both_readings, lane_keys, settle_keys
+from tapeproxy.tapes.values import with_contents
 
 type Kind = Literal["same", "moved", "changed", "missing", "extra"]
 """`missing`: only the first tape has it; `extra`: only the second; `moved`: the same, elsewhere or at another turn."""
@@ -307,6 +309,18 @@ def _outcome(ours: Tape, theirs: Tape) -> Iterator[Difference]:
     was, now = (_ended(tape) for tape in (ours, theirs))
     if was != now:
         yield Difference("exit", was, now)
+    one, other = (_concluded(tape) for tape in (ours, theirs))
+    if one is not None and other is not None:
+        for found in json_differences(one, other):
+            yield replace(found, where=found.where.replace("body ", "final state ", 1).replace("$[0]", "$", 1), rule="")
+    elif (one is None) != (other is None):
+        yield Difference("final state", *("(none)" if side is None else "(told)" for side in (one, other)))
+
+
+def _concluded(tape: Tape) -> Any:
+    """What the run said that it concluded, as JSON: see docs/FORMAT.md, `final`. None where it said nothing."""
+    told = [value for _, value in with_contents(tape.values) if value.what == "final" and value.content is not None]
+    return [read_json(value.content or b"")[0] for value in told[-1:]] or None
 
 
 def _ended(tape: Tape) -> str | None:

@@ -67,7 +67,7 @@ A  a.tape.jsonl.gz
    python agent.py 'a b', 1.00 s, exit 0, 5 exchanges
 B  b.tape.jsonl.gz
    python agent.py 'a b', 1.00 s, exit 1, 5 exchanges
-the runs ended otherwise: code 0 -> code 1
+the runs ended otherwise: exit: code 0 -> code 1
 
 branch point: exchange 2, changed, in worker_a (m/t0)
   GET https://service.test/weather

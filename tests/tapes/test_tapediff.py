@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tapeproxy.tapes.exchanges import Tape
-from tapeproxy.tapes.records import Head, Note
+from tapeproxy.tapes.records import Head, Note, Value
 from tapeproxy.tapes.tapediff import Compared, TapeDiff, diff_tapes, only_lane, relation
 
 LANES = st.sampled_from(["m", "m/t0", "m/t1"])
@@ -110,6 +110,21 @@ def test_how_the_runs_ended_counts() -> None:
     diff = diff_tapes(run(*BASE), run(*BASE, code=3))
     assert (diff.same, apart(diff)) == (False, [])
     assert [(one.where, one.taped, one.asked) for one in diff.outcome] == [("exit", "code 0", "code 3")]
+
+
+def test_what_the_runs_concluded_counts() -> None:
+    def concluding(state: str | None) -> Tape:
+        content = None if state is None else state.encode()
+        final = Value(t=1, lane="m", n=0, what="final", name="", content=content)
+        return difftapes.read([*difftapes.records(BASE), final])
+
+    def outcome(ours: str | None, theirs: str | None) -> list[tuple[str, str | None, str | None]]:
+        found = diff_tapes(concluding(ours), concluding(theirs)).outcome
+        return [(one.where, one.taped, one.asked) for one in found]
+
+    assert outcome('{"sum": 4}', '{"sum":4}') == outcome(None, None) == []
+    assert outcome('{"sum": 4}', '{"sum": 5}') == [("final state $.sum", "4", "5")]
+    assert outcome("null", None) == [("final state", "(told)", "(none)")]
 
 
 def test_one_lane_of_a_diff() -> None:
