@@ -1,30 +1,28 @@
 """Where two runs part: the events of two tapes side by side, and the first that differs. Pure; reads no file.
 
 Events stand for each other by lane, identity and occurrence; those that were changed, by what they say and their place
-in the lane (`alignment.py`, `gaps.py`). Lanes may have other ids in the other run (`lanepairs.py`). The order in which
+in the lane (`eventpairs.py`). Lanes may have other ids in the other run (`lanepairs.py`). The order in which
 lanes that run side by side happened to ask is no difference; the order within a lane is.
 """
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tapeproxy.tapes.alignment import anchor
 from tapeproxy.tapes.branchreads import ReadDifference, reads_apart
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.comparisons import Change, Details, changes, details, gist
 from tapeproxy.tapes.differences import Difference, json_differences
+from tapeproxy.tapes.eventpairs import Pair, pair_events
 from tapeproxy.tapes.exchanges import Tape
-from tapeproxy.tapes.gaps import Gap
 from tapeproxy.tapes.jsonvalues import read_json
-from tapeproxy.tapes.lanepairs import LaneTree, depth_first, pair_lanes
-from tapeproxy.tapes.sides import NO_LANE, Event, Side, both_readings, lane_keys, settle_keys
+from tapeproxy.tapes.lanepairs import depth_first
+from tapeproxy.tapes.sides import Side, both_readings, settle_keys
 from tapeproxy.tapes.values import with_contents
 
 type Kind = Literal["same", "moved", "changed", "missing", "extra"]
 """`missing`: only the first tape has it; `extra`: only the second; `moved`: the same, elsewhere or at another turn."""
-type _Pair = tuple[Event | None, Event | None, tuple[Change, ...]]
 
 _NAMED = 5
 KINDS: tuple[Kind, ...] = ("same", "moved", "changed", "missing", "extra")
@@ -185,11 +183,7 @@ def _rank(event: Compared, orders: Sequence[Causality]) -> tuple[int, str, int]:
 
 
 def _lane_diffs(one: Side, other: Side) -> Iterator[LaneDiff]:
-    # Which of two moved is a matter of taste; it must not be one of who comes first.
-    if one.digest() <= other.digest():
-        found = _aligned(one, other)
-    else:
-        found = [(b, a, [(y, x, c) for x, y, c in pairs]) for a, b, pairs in _aligned(other, one)]
+    found = pair_events(one, other)
     names = [{lane.id: lane.name or "" for lane in side.tape.lanes} for side in (one, other)]
     for a, b, pairs in sorted(found, key=lambda lane: (depth_first(lane[0] or lane[1] or ""), lane[0] is None)):
         name = names[0].get(a or "") or names[1].get(b or "") or a or b or ""
@@ -198,7 +192,7 @@ def _lane_diffs(one: Side, other: Side) -> Iterator[LaneDiff]:
             yield LaneDiff(lane, tuple(_compared(one, other, lane, pair) for pair in pairs))
 
 
-def _compared(one: Side, other: Side, lane: LanePair, pair: _Pair) -> Compared:
+def _compared(one: Side, other: Side, lane: LanePair, pair: Pair) -> Compared:
     a, b, how = pair
     number = (None if a is None else a.number), (None if b is None else b.number)
     if a is None or b is None:
@@ -208,101 +202,6 @@ def _compared(one: Side, other: Side, lane: LanePair, pair: _Pair) -> Compared:
         kind = "same" if not how else "moved" if set(how) <= {"lane", "order"} else "changed"
     first = a or b
     return Compared(kind, *number, lane, how, first.line if first is not None else "")
-
-
-type _Aligned = list[tuple[str | None, str | None, list[_Pair]]]
-
-
-def _aligned(one: Side, other: Side) -> _Aligned:
-    """The lanes of both sides with their events, in pairs."""
-    if not (one.laned and other.laned):
-        return [(NO_LANE, NO_LANE, list(_unordered(one, other, one.events, other.events)))]
-    ours, theirs = one.by_lane(), other.by_lane()
-    trees = [LaneTree(lane_keys(lanes), side.tape.lanes) for side, lanes in ((one, ours), (other, theirs))]
-    pairs = [(NO_LANE, NO_LANE), *pair_lanes(*trees)]
-    out: _Aligned = [
-        (a, b, list((_unordered if a == NO_LANE else _ordered)(one, other, ours.get(a, []), theirs.get(b, []))))
-        for a, b in pairs
-    ]
-    alone = ours.keys() - {a for a, _ in pairs}, theirs.keys() - {b for _, b in pairs}
-    out += [(lane, None, [(event, None, ()) for event in ours[lane]]) for lane in sorted(alone[0])]
-    out += [(None, lane, [(None, event, ()) for event in theirs[lane]]) for lane in sorted(alone[1])]
-    return _moved_lanes(out)
-
-
-def _ordered(one: Side, other: Side, ours: Sequence[Event], theirs: Sequence[Event]) -> Iterator[_Pair]:
-    """The events of two lanes, in the order of ours."""
-    found = anchor([event.key for event in ours], [event.key for event in theirs])
-    pairs: list[_Pair] = [(ours[a], theirs[b], ("order",) if (a, b) in found.moved else ()) for a, b in found.pairs]
-    for left, right in found.gaps:
-        gap = Gap(one, other, [ours[at] for at in left], [theirs[at] for at in right])
-        pairs += [(a, b, ()) for a, b in gap.pairs()]
-    return iter(_in_order(pairs, ours, theirs))
-
-
-def _unordered(one: Side, other: Side, ours: Sequence[Event], theirs: Sequence[Event]) -> Iterator[_Pair]:
-    """The events of runs that do not say whose they are: the same answer to the same request is the same event."""
-    left, right = dict.fromkeys(range(len(ours))), dict.fromkeys(range(len(theirs)))
-    pairs: list[_Pair] = []
-    keys: tuple[Callable[[Event], Hashable], ...] = (lambda e: (e.key, e.answer), lambda e: e.key)
-    for key in keys:
-        waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
-        for at in right:
-            waiting[key(theirs[at])].append(at)
-        for at in list(left):
-            if places := waiting.get(key(ours[at])):
-                to = places.popleft()
-                pairs.append((ours[at], theirs[to], ()))
-                del left[at], right[to]
-    gap = Gap(one, other, [ours[at] for at in left], [theirs[at] for at in right])
-    pairs += [(a, b, ()) for a, b in gap.pairs()]
-    return iter(_in_order(pairs, ours, theirs))
-
-
-def _in_order(pairs: list[_Pair], ours: Sequence[Event], theirs: Sequence[Event]) -> list[_Pair]:
-    """Pairs by ours; what only theirs has comes after what stood before it there."""
-    at = {event.number: place for place, event in enumerate(ours)}
-    to = {event.number: place for place, event in enumerate(theirs)}
-    stands = {b.number: at[a.number] for a, b, _ in pairs if a is not None and b is not None}
-    last, after = -1, dict[int, int]()
-    for event in theirs:
-        last = stands.get(event.number, last)
-        after[event.number] = last
-
-    def place(pair: _Pair) -> tuple[int, int, int]:
-        a, b, _ = pair
-        if a is not None:
-            return at[a.number], 0, 0
-        assert b is not None
-        return after[b.number], 1, to[b.number]
-
-    return sorted(pairs, key=place)
-
-
-def _moved_lanes(found: _Aligned) -> _Aligned:
-    """What one lane lost and another got is one event."""
-    lost: defaultdict[bytes, deque[Event]] = defaultdict(deque)
-    for _, _, pairs in found:
-        for a, b, _ in pairs:
-            if b is not None and a is None:
-                lost[b.key].append(b)
-    taken: set[int] = set()
-    out: _Aligned = []
-    for ours, theirs, pairs in found:
-        kept: list[_Pair] = []
-        for a, b, how in pairs:
-            if a is not None and b is None and lost.get(a.key):
-                got = lost[a.key].popleft()
-                taken.add(got.number)
-                how = () if NO_LANE in (a.lane, got.lane) else ("lane",)
-                kept.append((a, got, how))
-            else:
-                kept.append((a, b, how))
-        out.append((ours, theirs, kept))
-    return [
-        (ours, theirs, [(a, b, how) for a, b, how in pairs if a is not None or b is None or b.number not in taken])
-        for ours, theirs, pairs in out
-    ]
 
 
 def _outcome(ours: Tape, theirs: Tape) -> Iterator[Difference]:
