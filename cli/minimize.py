@@ -68,11 +68,11 @@ def command(
     tapeproxy minimize bad.tape.jsonl.gz -o small.tape.jsonl.gz
     tapeproxy minimize bad.tape.jsonl.gz -o small.tape.jsonl.gz -j 4 --check '! grep -q poison "$TAPEPROXY_STDOUT"'
 
-    The agent is replayed, offline, with ever fewer of the values that the tape's answers hold; all others are neutral:
-    "" for a string, 0 for a number, false for true. Status, headers and the structure of JSON stay, and the words of a
-    model's protocol; the pieces of a streamed text are one value. What is left is 1-minimal: make any one of it
-    neutral, and the failure is gone. The new tape has those values, and the requests that the agent made then: it
-    replays.
+    The agent is replayed, offline, with ever fewer of the values that the tape's answers hold, and where it was made
+    with --io the files that the agent read. All others are neutral: "" for a string, 0 for a number, false for true.
+    Status, headers and the structure of JSON stay, and the words of a model's protocol; the pieces of a streamed text
+    are one value. What is left is 1-minimal: make any one of it neutral, and the failure is gone. The new tape has
+    those values, and the requests that the agent made then: it replays.
 
     Requests are not compared meanwhile: the n-th of a lane gets the lane's n-th answer if it has its method and host. A
     run that asks for more, or elsewhere, counts as one that does not fail.
@@ -86,8 +86,9 @@ def command(
                 2 there is nothing to minimize, or SMALL exists
                 130 stopped; the best so far is written
 
-    --json prints tape (the new one), kept (exchange, path, value and neutral of each; long texts are cut), values (how
-    many there were), exchanges, of_exchanges, probes, took_ns, failure and stopped (null, or why).
+    --json prints tape (the new one), kept (of each exchange, its number, or read, its record, and name; path, value and
+    neutral, long texts cut), values (how many there were), exchanges, of_exchanges, probes, took_ns, failure and
+    stopped (null, or why).
     """
     from tapeproxy.proxy.guard import HostPort, establish
     from tapeproxy.proxy.minimizing import MinimizeSettings, minimize_tape
@@ -137,9 +138,11 @@ def _lines(done: "Minimized") -> Iterator[str]:
         yield f"the search ended early: {done.stopped}; what is left may not all matter"
     kept = screen.paint(f"{len(done.kept)} of {count(done.values, 'value')}", "red", bold=True)
     yield f"it needs {kept}; the run asks for {done.exchanges} of {count(done.of, 'exchange')}"
-    for value in done.kept[:_SHOWN]:
-        yield f"  exchange {value.number}  {printable(value.path)}  {printable(json.dumps(value.value))}"
+    for key, name, value in done.kept[:_SHOWN]:
+        where = name or f"exchange {key.source.number}"
+        yield f"  {printable(where)}  {printable(value.path)}  {printable(json.dumps(value.value))}"
     if len(done.kept) > _SHOWN:
         yield f"  and {len(done.kept) - _SHOWN} more"
-    path = shlex.quote(str(done.path))
-    yield f"{count(done.probes, 'probe')}, {duration(done.took_ns)}; to see it fail: tapeproxy replay {printable(path)}"
+    again = shlex.quote(str(done.path)) + (" --io tape" if done.reads else "")
+    took = duration(done.took_ns)
+    yield f"{count(done.probes, 'probe')}, {took}; to see it fail: tapeproxy replay {printable(again)}"

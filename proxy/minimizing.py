@@ -22,11 +22,11 @@ from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.supervisor import held_signals
 from tapeproxy.proxy.tapedrun import taped_redactor
 from tapeproxy.proxy.tapefile import is_locked, load, read_entries
-from tapeproxy.proxy.trials import Answers, EnoughError, Probed, Trial, Trials, TrialSettings
+from tapeproxy.proxy.trials import EnoughError, Probed, Trial, Trials, TrialSettings, serves_reads
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.minimized import minimized_records
-from tapeproxy.tapes.neutrals import Value
+from tapeproxy.tapes.neutraltapes import Named, NeutralTape, key_json
 from tapeproxy.tapes.records import Exit, Head, Json, Seal
 from tapeproxy.tapes.rewriting import encoded
 
@@ -57,13 +57,13 @@ class MinimizeSettings:
 class Minimized:
     """What came of it. `kept` of `values` are needed. `stopped`: by what the search ended early (empty: it did not).
 
-    `interrupted`: that was a signal.
+    `interrupted`: that was a signal. `reads`: some of the values were read from files, which a replay serves with --io.
 
     `exchanges` are on the new tape, `of` were on the old one; `failure` says in words what the probes looked for.
     """
 
     path: Path
-    kept: tuple[Value, ...]
+    kept: tuple[Named, ...]
     values: int
     exchanges: int
     of: int
@@ -72,6 +72,7 @@ class Minimized:
     failure: str
     stopped: str = ""
     interrupted: bool = False
+    reads: bool = False
 
     def to_json(self) -> Json:
         return {
@@ -127,10 +128,10 @@ def minimize_tape(settings: MinimizeSettings, told: Callable[[Probed], None]) ->
 async def _minimize(settings: MinimizeSettings, told: Callable[[Probed], None], stop: threading.Event) -> Minimized:
     begun = time.monotonic_ns()
     tape, ending = load(settings.replay.tape, settings.replay.ask)
-    answers = Answers(tape, settings.text)
+    values = NeutralTape(tape, settings.text, reads=serves_reads(tape))
 
     def write(trial: Trial, path: Path) -> None:
-        _write(settings, answers, trial, path)
+        _write(settings, values, trial, path)
 
     with tempfile.TemporaryDirectory(prefix="tapeproxy-minimize-") as folder:
         how = TrialSettings(
@@ -141,7 +142,7 @@ async def _minimize(settings: MinimizeSettings, told: Callable[[Probed], None], 
             jobs=settings.jobs,
             most=settings.most,
         )
-        trials = Trials(how, tape, ending, answers, told)
+        trials = Trials(how, tape, ending, values, told)
         try:
             why = await _watched(trials, stop)
         finally:
@@ -151,8 +152,8 @@ async def _minimize(settings: MinimizeSettings, told: Callable[[Probed], None], 
         write(trials.best, settings.output)
     return Minimized(
         path=settings.output,
-        kept=tuple(value for key, value in answers.values.items() if key in trials.best.kept),
-        values=len(answers.values),
+        kept=tuple(value for key, value in values.values.items() if key in trials.best.kept),
+        values=len(values.values),
         exchanges=len({step.exchange for step in trials.best.steps}),
         of=len(tape.exchanges),
         probes=trials.made,
@@ -160,6 +161,7 @@ async def _minimize(settings: MinimizeSettings, told: Callable[[Probed], None], 
         failure=trials.sought,
         stopped=why,
         interrupted=why == _STOPPED,
+        reads=serves_reads(tape),
     )
 
 
@@ -179,22 +181,22 @@ async def _watched(trials: Trials, stop: threading.Event) -> str:
     return ""
 
 
-def _write(settings: MinimizeSettings, answers: Answers, trial: Trial, path: Path) -> None:
+def _write(settings: MinimizeSettings, values: NeutralTape, trial: Trial, path: Path) -> None:
     """Write the tape of a trial. Raises TapeWriteError."""
     entries = list(read_entries(settings.replay.tape, ask=settings.replay.ask))
     records = [entry.record for entry in entries]
     seal = records[-1] if isinstance(records[-1], Seal) else Seal(t=0, records=0, trace="", outcome="", file="")
-    head = _head(settings, answers, trial, seal, entries[-1].hash.hex())
+    head = _head(settings, values, trial, seal, entries[-1].hash.hex())
     outcome = trial.outcome
     ended = Exit(t=seal.t, code=outcome.code, signal=outcome.signal, duration=outcome.duration_ns)
-    kept = list(minimized_records(records, head, trial.answers, trial.steps, ended))
+    kept = list(minimized_records(records, head, trial.tape, trial.steps, ended))
     word = outcome.stopped_by or ("exited" if outcome.signal is None else "killed")
     path.parent.mkdir(parents=True, exist_ok=True)
     with drafted(path, force=settings.force) as file:
         file.writelines(encoded(kept, dataclasses.replace(seal, outcome=word, extra={})))
 
 
-def _head(settings: MinimizeSettings, answers: Answers, trial: Trial, seal: Seal, last: str) -> Head:
+def _head(settings: MinimizeSettings, values: NeutralTape, trial: Trial, seal: Seal, last: str) -> Head:
     """The head says what the tape was made of, what is left of it, and what stands for the rest."""
     old, argv = trial.tape.head, settings.replay.argv
     redactor = taped_redactor(trial.tape, settings.replay)
@@ -208,8 +210,8 @@ def _head(settings: MinimizeSettings, answers: Answers, trial: Trial, seal: Seal
         parent={"name": name, "trace": seal.trace, "last": last},
         edit={
             "minimized": {
-                "values": len(answers.values),
-                "kept": [{"exchange": number, "path": text} for number, text in kept[:_LISTED]],
+                "values": len(values.values),
+                "kept": [*map(key_json, kept[:_LISTED])],
                 "neutral": {"string": "", "number": 0, "boolean": False, "text": redactor.text(settings.text)},
             }
         },

@@ -1,7 +1,7 @@
 """Trials of `minimize`: replays of a tape with some of its values, by position, on warm wires, several at a time.
 
-Knows how a trial is made and whether it failed; `tapes/minimizing.py` says what is tried, `tapes/neutrals.py` what a
-neutral value is. By position (`tapes/positional.py`): a request whose content depends on an answer that was made
+Knows how a trial is made and whether it failed; `tapes/minimizing.py` says what is tried, `tapes/neutraltapes.py` what
+a neutral value is. By position (`tapes/positional.py`): a request whose content depends on an answer that was made
 neutral gets its answer all the same.
 """
 
@@ -12,7 +12,7 @@ import itertools
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +24,11 @@ from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import UsageError
-from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.minimizing import Node, minimize
-from tapeproxy.tapes.neutrals import NeutralAnswer, Value
+from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.minimizing import minimize
+from tapeproxy.tapes.neutraltapes import Key, NeutralTape
 from tapeproxy.tapes.tracebacks import death
 from tapeproxy.tapes.violations import Drift, Violation
-
-type Key = tuple[int, str]
-"""An exchange's number and the path of one of its values."""
 
 _TAIL = 1 << 16
 """Bytes of standard error that are looked at for a traceback."""
@@ -47,47 +44,13 @@ class Probed:
     took_ns: int
 
 
+def serves_reads(tape: Tape) -> bool:
+    """Whether a replay can serve from a tape what the agent read from files."""
+    return tape.head.io and tape.head.seed is not None
+
+
 class EnoughError(Exception):
     """As many probes were made as were allowed."""
-
-
-class Answers:
-    """The values of a tape's answers, as a tree and by key, and the tape with some of them."""
-
-    def __init__(self, tape: Tape, text: str) -> None:
-        self._tape = tape
-        self._answers = {exchange.number: NeutralAnswer(exchange, text) for exchange in tape.exchanges}
-        self._made: dict[tuple[int, frozenset[str]], Exchange] = {}
-        self.values: dict[Key, Value] = {
-            (number, value.path): value for number, answer in self._answers.items() for value in answer.values
-        }
-
-    def tree(self) -> list[Node[Key]]:
-        """Exchanges, then what their bodies are made of."""
-        return [_node(number, answer.values) for number, answer in self._answers.items() if answer.values]
-
-    def keeping(self, kept: frozenset[Key]) -> Tape:
-        """The tape with every other value neutral."""
-        paths: dict[int, set[str]] = {}
-        for number, path in kept:
-            paths.setdefault(number, set()).add(path)
-        exchanges = [self._keeping(number, frozenset(paths.get(number, ()))) for number in self._answers]
-        return dataclasses.replace(self._tape, exchanges=exchanges)
-
-    def _keeping(self, number: int, paths: frozenset[str]) -> Exchange:
-        if (number, paths) not in self._made:
-            self._made[number, paths] = self._answers[number].keeping(paths)
-        return self._made[number, paths]
-
-
-def _node(number: int, values: Sequence[Value], depth: int = 0) -> Node[Key]:
-    """The branch of an exchange, or of a part of its body `depth` steps below."""
-    if len(values) == 1:
-        return Node((number, values[0].path))
-    groups: dict[object, list[Value]] = {}
-    for value in values:
-        groups.setdefault(value.branch[depth] if depth < len(value.branch) else value.path, []).append(value)
-    return Node((number, ""), tuple(_node(number, group, depth + 1) for group in groups.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +74,6 @@ class Trial:
     @property
     def stderr(self) -> Path:
         return self.folder / "stderr"
-
-    @property
-    def answers(self) -> Mapping[int, Exchange]:
-        """What was served, by number."""
-        return {exchange.number: exchange for exchange in self.tape.exchanges}
 
     def failure(self) -> str:
         """How it ended, as far as two runs that fail in the same way have to agree; empty where it did not fail."""
@@ -153,17 +111,22 @@ class Trials:
     """Makes trials, and remembers the smallest that failed as `best`. `told` hears of each."""
 
     def __init__(
-        self, settings: TrialSettings, tape: Tape, ending: Ending, answers: Answers, told: Callable[[Probed], None]
+        self, settings: TrialSettings, tape: Tape, ending: Ending, values: NeutralTape, told: Callable[[Probed], None]
     ) -> None:
         self.made = 0
         self.best: Trial | None = None
         self.sought = "the check fails"
         self._settings = settings
-        self._answers = answers
+        self._values = values
         self._told = told
         self._known: dict[frozenset[Key], bool] = {}
         self._names = itertools.count(1)
-        replay = dataclasses.replace(settings.replay, match="position-not-content", max_violations=1)
+        replay = dataclasses.replace(
+            settings.replay,
+            match="position-not-content",
+            max_violations=1,
+            io="tape" if serves_reads(tape) else settings.replay.io,
+        )
         self._wires = [Wire(replay, dataclasses.replace(tape), ending) for _ in range(settings.jobs)]
         self._free: asyncio.Queue[Wire] = asyncio.Queue()
         for wire in self._wires:
@@ -176,13 +139,13 @@ class Trials:
 
     async def search(self) -> None:
         """Search until `best` is the smallest. Raises EnoughError, CheckError, UsageError, the supervisor's errors."""
-        everything = frozenset(self._answers.values)
+        everything = frozenset(self._values.values)
         if not everything:
-            raise UsageError("no answer on the tape has a value in it", where=str(self._settings.replay.tape))
+            raise UsageError("nothing on the tape has a value in it", where=str(self._settings.replay.tape))
         await self._begin(everything)
         if await self._try(frozenset()):
             return
-        search = minimize(self._answers.tree())
+        search = minimize(self._values.tree())
         try:
             batch = next(search)
             while True:
@@ -270,7 +233,7 @@ class Trials:
     async def _run(self, kept: frozenset[Key], wire: Wire) -> Trial:
         folder = self._settings.folder / str(next(self._names))
         folder.mkdir()
-        wire.tape = dataclasses.replace(self._answers.keeping(kept), head=wire.tape.head)
+        wire.tape = dataclasses.replace(self._values.keeping(kept), head=wire.tape.head)
         stop, strayed, steps = StopSignal(), list[Violation](), list[Step]()
 
         def noticed(found: Violation | Drift) -> None:

@@ -4,22 +4,23 @@ Pure: knows records and their numbers, not files. What the run did not ask for i
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from tapeproxy.tapes.course import Step
-from tapeproxy.tapes.exchanges import Exchange
-from tapeproxy.tapes.records import Chunks, End, Exit, Head, Record, Request, Response, Seal
+from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.records import Chunks, End, Exit, Head, Record, Request, Response, Seal, Value
 
 
 def minimized_records(
-    records: Iterable[Record], head: Head, answers: Mapping[int, Exchange], steps: Iterable[Step], ended: Exit
+    records: Iterable[Record], head: Head, served: Tape, steps: Iterable[Step], ended: Exit
 ) -> Iterator[Record]:
-    """Yield the records of the tape that a run made with these `answers` (by the numbers of exchanges) would have.
+    """Yield the records of the tape that a run would have which was `served` this one, the original with other values.
 
     `records` are the original's, in order and with bodies resolved; `steps` what the run asked, `ended` how it ended.
     """
     asked = {step.exchange: step for step in steps if step.exchange is not None}
-    kept = {exchange.index: exchange for number, exchange in answers.items() if number in asked}
+    kept = {exchange.index: exchange for exchange in served.exchanges if exchange.number in asked}
+    reads = dict(served.values)
     inside: set[int] = set()
     places: dict[int, int] = {}
     sent: dict[int, int] = {}
@@ -37,6 +38,8 @@ def minimized_records(
                 out = record if record.of in kept else None
             case Chunks() if record.of not in inside:
                 out = _chunks(record, kept.get(record.of), sent)
+            case Value():
+                out = reads[index]
             case Exit() | Seal():
                 out = None
             case _:

@@ -1,12 +1,11 @@
-"""What an answer says, value by value, and the same answer with some of them made neutral. Pure.
+"""What a body says, value by value, and the same body with some of them made neutral. Pure.
 
-A value is a leaf of the answer's JSON: a string, a number or a yes. Its neutral is the empty one of its type: "", 0,
+A value is a leaf of the body's JSON: a string, a number or a yes. Its neutral is the empty one of its type: "", 0,
 false; structure, status and headers stay. A string that holds a JSON object or list, as the arguments of a tool call
 do, is looked into. In the answers of language models the words of the protocol (types, roles, ids …) are no values, and
 of a stream the pieces that make one text are one value. A body that is neither JSON nor a stream of it is one value.
 """
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +14,11 @@ from typing import Any, Final
 
 import orjson
 
-from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.codings import decode, header
-from tapeproxy.tapes.exchanges import Chunk, Exchange
 from tapeproxy.tapes.jsonpaths import JsonPath, Step
 from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.recoding import encode
-from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.splicing import Edit, recut, splice
 
 type Steps = tuple[str | int | None, ...]
@@ -47,16 +44,12 @@ _LONGEST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of an answer: of exchange `number`, at `path`; `branch`: what is above it, outermost first."""
+    """A value of a body, at `path`; `branch`: what is above it, outermost first. Long texts are cut in both values."""
 
-    number: int
     path: str
     branch: tuple[str | int | None, ...]
     value: Any
     neutral: Any
-
-    def to_json(self) -> Json:
-        return {"exchange": self.number, "path": self.path, "value": self.value, "neutral": self.neutral}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +62,27 @@ class _Leaf:
     neutral: Any
 
 
-class NeutralAnswer:
-    """An answer whose values can be made neutral. `text`: what a model says then."""
+class NeutralBody:
+    """A body in pieces whose values can be made neutral. `is_call`: it is a model's, and `text` what that says then."""
 
-    def __init__(self, exchange: Exchange, text: str = "") -> None:
-        self._exchange = exchange
+    def __init__(self, pieces: Sequence[bytes], headers: Headers, *, is_call: bool = False, text: str = "") -> None:
+        self._pieces = pieces
+        self._is_call = is_call
         self._text = text
         self._documents: list[Any] = []
         self._spans: list[tuple[int, int]] = []
         self._plain, self._coding = b"", tuple[str, ...]()
         self._streamed = False
-        self._is_call = False
         self._leaves: dict[str, list[_Leaf]] = {}
-        self.values: tuple[Value, ...] = ()
-        if exchange.response is not None and not exchange.request.inside and self._read():
-            self.values = tuple(self._find())
+        self.values = tuple(self._find()) if self._read(headers) else ()
 
-    def keeping(self, paths: frozenset[str]) -> Exchange:
-        """The exchange with all values neutral but those at these paths."""
+    def keeping(self, paths: frozenset[str]) -> Sequence[bytes]:
+        """The pieces, as many, with all values neutral but those at these paths."""
         dropped = [leaf for path, leaves in self._leaves.items() if path not in paths for leaf in leaves]
         if not dropped:
-            return self._exchange
-        pieces = [chunk.data for chunk in self._exchange.chunks]
+            return self._pieces
         if not self._documents:
-            return self._with(recut(pieces, b""))
+            return recut(self._pieces, b"")
         changes: dict[int, dict[Steps, Any]] = {}
         for leaf in dropped:
             changes.setdefault(leaf.at, {})[leaf.steps] = leaf.neutral
@@ -100,23 +90,19 @@ class NeutralAnswer:
         edits.sort()
         if self._coding:
             (text,) = splice([self._plain], edits)
-            return self._with(recut(pieces, encode(text, self._coding)))
-        return self._with(splice(pieces, edits))
+            return recut(self._pieces, encode(text, self._coding))
+        return splice(self._pieces, edits)
 
-    def _with(self, pieces: Sequence[bytes]) -> Exchange:
-        chunks = [Chunk(old.t, new) for old, new in zip(self._exchange.chunks, pieces, strict=True)]
-        return dataclasses.replace(self._exchange, chunks=chunks)
-
-    def _read(self) -> bool:
+    def _read(self, headers: Headers) -> bool:
         """Read the body; whether there is anything to make neutral."""
-        response = self._exchange.response
-        assert response is not None
-        decoded = decode(self._exchange.response_body, response.headers)
+        decoded = decode(b"".join(self._pieces), headers)
         self._plain, self._coding = decoded.data, decoded.coding
-        kind = header(response.headers, b"content-type").lower()
-        if not decoded.whole or not self._plain or b"vnd.amazon.eventstream" in kind:
+        if (
+            not decoded.whole
+            or not self._plain
+            or b"vnd.amazon.eventstream" in header(headers, b"content-type").lower()
+        ):
             return False  # what could not be read can't be written either
-        self._is_call = read_call(self._exchange) is not None
         value, is_json = read_json(self._plain)
         if is_json:
             self._documents, self._spans = [value], [(0, len(self._plain))]
@@ -130,10 +116,9 @@ class NeutralAnswer:
         return True
 
     def _find(self) -> Iterator[Value]:
-        number = self._exchange.number
         if not self._documents:
             self._leaves["body"] = [_Leaf(0, (), None, None)]
-            yield Value(number, "body", (), _shown(self._plain.decode(errors="replace")), "")
+            yield Value("body", (), _shown(self._plain.decode(errors="replace")), "")
             return
         branches: dict[str, tuple[str | int | None, ...]] = {}
         for at, document in enumerate(self._documents):
@@ -148,7 +133,7 @@ class NeutralAnswer:
         for path in [path for path, found in self._leaves.items() if all(_same(one) for one in found)]:
             del self._leaves[path]
         for path, found in self._leaves.items():
-            yield Value(number, path, branches[path], _joined(found, "value"), _joined(found, "neutral"))
+            yield Value(path, branches[path], _joined(found, "value"), _joined(found, "neutral"))
 
     def _place(self, at: int, document: Any, steps: Steps) -> tuple[str, tuple[str | int | None, ...]]:
         """What a leaf is called, and where it hangs."""

@@ -108,6 +108,31 @@ def test_what_is_said(cli: Cli, tape: Path) -> None:
     assert cli.run("replay", "small.tape.jsonl.gz").returncode == 9
 
 
+READER = """
+import json
+conf = json.load(open("conf.json"))
+names = open("names.txt").read().split()
+if conf["limits"]["high"] > 5 and "eve" in names:
+    raise SystemExit(9)
+"""
+
+
+def test_what_was_read_from_files_counts_where_it_is_on_the_tape(cli: Cli) -> None:
+    (cli.cwd / "conf.json").write_text('{"name": "x", "limits": {"low": 1, "high": 7}}')
+    (cli.cwd / "names.txt").write_text("ada bob eve")
+    argv = ["--", sys.executable, "-c", READER]
+    assert cli.run("record", "--io", "-o", "bad.tape.jsonl.gz", *argv).returncode == 9
+    done = cli.run("minimize", "bad.tape.jsonl.gz", "-o", "small.tape.jsonl.gz")
+    assert done.returncode == 0, done.stderr
+    assert "it needs 2 of 4 values" in done.stdout
+    assert "  file conf.json  $.limits.high  7\n  file names.txt  body  " in done.stdout
+    assert done.stdout.endswith("tapeproxy replay small.tape.jsonl.gz --io tape\n")
+    again = cli.run("replay", "small.tape.jsonl.gz", "--io", "tape", "--report", "r.json")
+    report = json.loads((cli.cwd / "r.json").read_text())
+    assert (again.returncode, report["violations"]) == (9, [])
+    assert cli.run("verify", "small.tape.jsonl.gz").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -105,8 +105,8 @@ def test_of_five_hundred_values_the_three_that_matter_are_kept(tmp_path: Path) -
     tape = page_tape(tmp_path / "big.tape.jsonl.gz", answers)
     done, probes = minimized(settings(tape, argv, jobs=2))
     wanted = {(int(page) + 1, f"$.values.{name}") for page, _, name in (key.partition(".") for key in poison)}
-    assert {(value.number, value.path) for value in done.kept} == wanted
-    assert {value.value for value in done.kept} == {*poison.values()}
+    assert {*kept(done)} == wanted
+    assert {one.value.value for one in done.kept} == {*poison.values()}
     assert (done.values, done.exchanges, done.of, done.stopped) == (500, 25, 25, "")
     assert done.probes == len(probes) <= 70
     assert done.failure.startswith("exit code 1, ValueError at <string>:")
@@ -135,7 +135,7 @@ def small_run(tmp_path: Path) -> tuple[Path, tuple[str, ...]]:
 
 
 def kept(done: Minimized) -> list[tuple[int, str]]:
-    return [(value.number, value.path) for value in done.kept]
+    return [(key.source.number, key.path) for key, _, _ in done.kept]
 
 
 TWO = [(2, "$.values.v2"), (5, "$.values.v3")]
@@ -208,7 +208,7 @@ def test_what_cannot_be_minimized(
 
 def test_a_tape_without_values(tmp_path: Path) -> None:
     tape = agentruns.write_tape(tmp_path / "x.tape.jsonl.gz", agentruns.exchange(1, HOST + "/page"))
-    with pytest.raises(UsageError, match="no answer"):
+    with pytest.raises(UsageError, match="nothing on the tape"):
         minimized(settings(tape, agent(1, {})))
 
 

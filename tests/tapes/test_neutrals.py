@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.decoder import TapeDecoder
-from tapeproxy.tapes.exchanges import Exchange, assemble
-from tapeproxy.tapes.neutrals import NeutralAnswer
-from tapeproxy.tapes.records import Headers
+from tapeproxy.tapes.exchanges import Exchange, Tape, assemble
+from tapeproxy.tapes.neutrals import Value
+from tapeproxy.tapes.neutraltapes import Key, NeutralTape, Source
+from tapeproxy.tapes.records import Head, Headers
 
 SSE: Headers = ((b"Content-Type", b"text/event-stream"),)
 CHAT = "https://api.openai.com/v1/chat/completions"
@@ -36,11 +37,17 @@ def body(exchange: Exchange) -> Any:
 
 
 def keeping(exchange: Exchange, *paths: str, text: str = "") -> Exchange:
-    return NeutralAnswer(exchange, text).keeping(frozenset(paths))
+    kept = frozenset(Key(Source("exchange", exchange.number), path) for path in paths)
+    (made,) = NeutralTape(Tape(Head(), [exchange]), text).keeping(kept).exchanges
+    return made
+
+
+def values(exchange: Exchange) -> list[Value]:
+    return [one.value for one in NeutralTape(Tape(Head(), [exchange])).values.values()]
 
 
 def paths(exchange: Exchange) -> list[str]:
-    return [value.path for value in NeutralAnswer(exchange).values]
+    return [value.path for value in values(exchange)]
 
 
 DATA = {"a": [1, {"b c": "x"}, None, True], "d": {"e": 2.5, "f": "", "g": 0, "h": False}, "i": [], "j": {}}
@@ -105,14 +112,14 @@ def streamed() -> Exchange:
 
 def test_of_a_model_s_stream_the_pieces_of_a_text_are_one_value() -> None:
     exchange = streamed()
-    values = NeutralAnswer(exchange).values
-    assert [(value.path, value.value) for value in values] == [
+    found = values(exchange)
+    assert [(value.path, value.value) for value in found] == [
         ("$events[*].choices[0].delta.content", "18 degrees"),
         ("$events[*].choices[0].delta.tool_calls[0].function.arguments", '{"city": 1}'),
         ("$events[*].usage.prompt_tokens", 4),
     ]
     for text in ("", "OK."):
-        neutral = keeping(exchange, values[2].path, text=text)
+        neutral = keeping(exchange, found[2].path, text=text)
         call = read_call(neutral)
         assert call is not None
         assert call.answer is not None
@@ -181,11 +188,7 @@ def test_what_is_kept_is_what_it_was_and_nothing_else_is_left(value: Any, data: 
     text = json.dumps(value).encode()
     cuts = sorted(data.draw(st.sets(st.integers(1, max(len(text) - 1, 1)), max_size=3)))
     exchange = answered([text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)])
-    answer = NeutralAnswer(exchange)
-    kept = frozenset(
-        data.draw(st.sets(st.sampled_from(answer.values), max_size=4) if answer.values else st.just(set()))
-    )
-    again = NeutralAnswer(answer.keeping(frozenset(one.path for one in kept)))
-    assert {(one.path, json.dumps(one.value)) for one in again.values} == {
-        (one.path, json.dumps(one.value)) for one in kept
-    }
+    found = values(exchange)
+    kept = data.draw(st.sets(st.sampled_from(found), max_size=4)) if found else set[Value]()
+    again = values(keeping(exchange, *(one.path for one in kept)))
+    assert {(one.path, json.dumps(one.value)) for one in again} == {(one.path, json.dumps(one.value)) for one in kept}
