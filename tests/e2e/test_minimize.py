@@ -68,27 +68,34 @@ def tape(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]
     yield folder / "bad.tape.jsonl.gz"
 
 
-def test_two_texts_of_four_are_what_matters(cli: Cli, tape: Path) -> None:
-    done = cli.run("minimize", str(tape), "-o", "small.tape.jsonl.gz", "-j", "2", "--json")
+TEXTS = [(2, "A seed called sesame, and some more words."), (4, "It stands open.")]
+
+
+def test_the_sdk_takes_neutral_answers_and_the_small_tape_replays(cli: Cli, tape: Path) -> None:
+    # An import of the SDK is most of a probe: a few will do.
+    done = cli.run("minimize", str(tape), "-o", "small.tape.jsonl.gz", "-j", "2", "--json", "--max-probes", "6")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert [(value["exchange"], value["value"]) for value in found["kept"]] == [
-        (2, "A seed called sesame, and some more words."),
-        (4, "It stands open."),
-    ]
-    assert (found["failure"], found["exchanges"], found["stopped"]) == ("exit code 9", 4, None)
-    assert done.stderr.count("tapeproxy: probe ") == found["probes"]
-
+    kept = [(value["exchange"], value["value"]) for value in found["kept"]]
+    assert {*TEXTS} <= {*kept}
+    assert len(kept) < found["values"]
+    assert (found["failure"], found["exchanges"]) == ("exit code 9", 4)
     assert cli.run("verify", "small.tape.jsonl.gz").returncode == 0
     again = cli.run("replay", "small.tape.jsonl.gz", "--report", "r.json")
     report = json.loads((cli.cwd / "r.json").read_text())
     assert (again.returncode, report["violations"], report["drifts"], report["unused"]) == (9, [], [], [])
-    asked = json.loads(load(cli.cwd / "small.tape.jsonl.gz")[0].exchanges[3].request_body)["messages"]
-    assert [one["content"] for one in asked if one["role"] == "assistant"] == [
-        "",
-        "A seed called sesame, and some more words.",
-        "",
-    ]
+
+
+def test_two_texts_of_four_are_what_matters(cli: Cli, tape: Path) -> None:
+    done = cli.run("minimize", str(tape), "-o", "small.tape.jsonl.gz", "--json", *light())
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [(value["exchange"], value["value"]) for value in found["kept"]] == TEXTS
+    assert found["stopped"] is None
+    assert done.stderr.count("tapeproxy: probe ") == found["probes"]
+    asked = load(cli.cwd / "small.tape.jsonl.gz")[0].exchanges[3].request_body
+    assert b"sesame" in asked
+    assert b"Nothing" not in asked
 
 
 def light() -> list[str]:
