@@ -9,7 +9,7 @@ bytes in all, where whole bodies would cost their square again.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,14 +76,13 @@ class Likes:
             raise ValueError("the references on a tape with a window are its encoder's own")
         if len(body) < LEAST_SHARED or self._expanded + len(body) > MAX_EXPANDED:
             return Plan(body)
-        candidates = self._candidates(request)
-        found = _nearest(body, candidates)
+        found = _nearest(body, self._candidates(request))
         if found is None:
             return Plan(body)
         chain = found.base.plan.chain + 1
         if chain >= _CHAIN:
-            begun = [base for base in candidates if not base.plan.chain and base.plan.depth <= MAX_DEPTH - _CHAIN]
-            found, chain = _nearest(body, begun), 0
+            begun = (one for one in self._candidates(request) if not one.plan.chain)
+            found, chain = _nearest(body, (one for one in begun if one.plan.depth <= MAX_DEPTH - _CHAIN)), 0
             if found is None:
                 return Plan(body)
         return Plan(_around(body, found), found.base.plan.depth + 1, chain)
@@ -100,10 +99,11 @@ class Likes:
         for gone in self._window.take(index, len(body)):
             self._forget(gone)
 
-    def _candidates(self, request: Request) -> list[_Base]:
+    def _candidates(self, request: Request) -> Iterator[_Base]:
         """The bodies of its place: first those of its lane, then the others; the latest first."""
-        bases = [*reversed(self._places.get(_place(request), ()))]
-        return sorted(bases, key=lambda base: base.request.lane != request.lane)
+        bases, lane = self._places.get(_place(request), ()), request.lane
+        yield from (base for base in reversed(bases) if base.request.lane == lane)
+        yield from (base for base in reversed(bases) if base.request.lane != lane)
 
     def _forget(self, index: int) -> None:
         base = self._bases.pop(index, None)

@@ -7,6 +7,7 @@ in record and replay, because a request's identity is computed over redacted con
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tapeproxy.tapes.bodyredaction import BodyRedactor, header_of, redact_quoted
@@ -31,6 +32,10 @@ _CURLS: Final = ("curl", "http", "https", "wget", "xh")
 _LINES: Final = re.compile(rb"event-stream|json")
 
 
+_KEPT: Final = 1024
+"""Headers and URLs whose redacted form is remembered, of at most as many bytes: an agent sends the same ones again."""
+
+
 class Redactor:
     """Redacts with one 32-byte `key`. `secrets` are literal values that must appear nowhere."""
 
@@ -48,6 +53,8 @@ class Redactor:
         self._bodies = BodyRedactor(
             self.content, self._value, self._pair, self._is_secret_field, () if self._off else rules.paths
         )
+        self._known_header = lru_cache(_KEPT)(self._whole_header)
+        self._known_url = lru_cache(_KEPT)(self._whole_url)
 
     @property
     def rules(self) -> RedactionRules:
@@ -58,15 +65,24 @@ class Redactor:
         """Redact credentials by header name, and what is a secret in every value. Order and names stay."""
         if self._off:
             return headers
-        named = tuple((name, self._header(name.lower(), value)) for name, value in headers)
-        if not self._finder.spans(b"\n".join([value for _, value in named])):
-            return named
-        return tuple((name, self.content(value)) for name, value in named)
+        known, whole = self._known_header, self._whole_header
+        return tuple(
+            [
+                (name, known(name.lower(), value) if len(value) <= _KEPT else whole(name.lower(), value))
+                for name, value in headers
+            ]
+        )
 
     def url(self, url: bytes) -> bytes:
         """Redact query values by name, a password before the host, and secrets anywhere."""
         if self._off:
             return url
+        return self._known_url(url) if len(url) <= _KEPT else self._whole_url(url)
+
+    def _whole_header(self, name: bytes, value: bytes) -> bytes:
+        return self.content(self._header(name, value))
+
+    def _whole_url(self, url: bytes) -> bytes:
         url, hash_mark, fragment = url.partition(b"#")  # in a Location: OAuth's implicit grant
         base, mark, query = url.partition(b"?")
         query, fragment = (b"&".join(map(self._pair, pairs.split(b"&"))) for pairs in (query, fragment))

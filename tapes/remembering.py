@@ -16,13 +16,16 @@ _ROOM: Final = 8 << 20
 _LONGEST: Final = 2 << 20
 _BLOCK: Final = 8192
 _BEFORE: Final = 128
+_ENDING: Final = 1024
+"""Bytes at a text's end that are not compared: what comes after the conversation in it."""
 
 
 class Memory:
     """The last few texts, with what was found in them."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[bytes, list[Span]]] = []  # the latest last
+        # Texts without their endings, the latest last: one that has grown then begins with the whole of what is here.
+        self._known: list[tuple[bytes, list[Span]]] = []
 
     def spans(self, text: bytes, find: Callable[[bytes], list[Span]]) -> list[Span]:
         """What `find` gives for `text`; it is asked about the part that is new, and as much before it as matters."""
@@ -51,11 +54,13 @@ class Memory:
         while room < 0:
             room += len(kept[first][0])
             first += 1
-        self._known = [*kept[first:], (text, found)]
+        self._known = [*kept[first:], (text[: max(len(text) - _ENDING, 0)], found)]
 
 
 def _common(one: bytes, other: bytes) -> int:
     """The length of a common beginning, in whole blocks."""
+    if other.startswith(one):  # without a copy of what is compared
+        return len(one)
     most = min(len(one), len(other))
     for at in range(0, most, _BLOCK):
         if one[at : at + _BLOCK] != other[at : at + _BLOCK]:

@@ -14,6 +14,8 @@ _MOST_WORDS = 600
 _MOST_CHANGES = 3
 _BREAK = re.compile(r"\s")
 _LONGEST_WORD = 200
+_PROMISING = 1 << 12
+_LAST = 1 << 10
 # A time, a path or a uuid is one word.
 _WORD = re.compile(r"[\w/~][\w.:/+@-]*\w|\w|\s+|[^\w\s]")
 
@@ -76,10 +78,15 @@ def shared_ends(one: bytes | str, other: bytes | str, grain: int = 1) -> tuple[i
 
 def _reach(same: Callable[[int, int], bool], most: int, grain: int = 1) -> int:
     """How far, up to `most`, `same(start, end)` holds: found in a few comparisons, in all as long as that is."""
-    at, step = 0, 64
+    at, step, far = 0, 64, False
     while at < most and same(at, min(at + step, most)):
         at = min(at + step, most)
         step *= 2
+        if at >= _PROMISING and not far:
+            # Texts that grow at their end share all but the last bit of the shorter one.
+            far = True
+            if most - _LAST > at and same(at, most - _LAST):
+                at, step = most - _LAST, 64
     low, high = at, min(at + step, most)
     while high - low >= grain:
         middle = (low + high + 1) // 2
