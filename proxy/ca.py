@@ -5,11 +5,13 @@ Made once, in `home()`, laid out so that the directory serves as mitmproxy's con
     mitmproxy-ca.pem        private key and certificate, mode 0600; the one source of truth
     mitmproxy-ca-cert.pem   the certificate alone; derived
     bundle-<hash>.pem       the certificate and public roots, for clients that take exactly one file; derived
+    leaves/<hash>.pem       keys and certificates of hosts that were asked for, mode 0600; derived
 
 A CA that is there but can't be used is an error, never a reason to make another: somebody may trust the old one.
 
 Opening a CA and naming its bundle lies on the start-up path of every replay, so neither imports cryptography or ssl
-(50 and 20 ms): `open` checks the file in outline, the first leaf to be minted its key and signature.
+(50 and 20 ms): `open` checks the file in outline, the first leaf to be minted its key and signature. Nor does the first
+connection to a host that was replayed before: its leaf is kept.
 """
 
 import functools
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tapeproxy.proxy import pemfiles
+from tapeproxy.proxy.keptleaves import KeptLeaves
 from tapeproxy.proxy.pemfiles import CaError, PrivateFile
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ __all__ = ["CaError", "CertificateAuthority", "home", "normal_host"]
 
 _PRIVATE = "mitmproxy-ca.pem"
 _PUBLIC = "mitmproxy-ca-cert.pem"
+_LEAVES = "leaves"
 _MOST_CONTEXTS = 512
 
 
@@ -51,6 +55,7 @@ class CertificateAuthority:
 
     def __init__(self, private: PrivateFile) -> None:
         self._private = private
+        self._leaves = KeptLeaves(private.path.parent / _LEAVES, private.der)
         self._contexts: dict[tuple[str, datetime | None], ssl.SSLContext] = {}
 
     @classmethod
@@ -131,15 +136,31 @@ class CertificateAuthority:
                 return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
             return None
 
-        now = datetime.now(UTC)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols(["http/1.1"])
         # Two tickets cost 0.1 ms of a 0.9 ms handshake, resuming saves as much, and hardly a client resumes.
         context.num_tickets = 0
         context.sni_callback = choose
-        with pemfiles.passing_file(self._issuer.mint(name, [now, valid_from or now])) as path:
-            context.load_cert_chain(path)
+        now = datetime.now(UTC)
+        self._load_leaf(context, name, [now, valid_from or now])
         return context
+
+    def _load_leaf(self, context: "ssl.SSLContext", name: str, moments: list[datetime]) -> None:
+        import ssl
+
+        kept = self._leaves.find(name, moments)
+        if kept is not None:
+            try:
+                with pemfiles.passing_file(kept) as path:
+                    context.load_cert_chain(path)
+            except ssl.SSLError:
+                self._leaves.drop(name)
+            else:
+                return
+        pem = self._issuer.mint(name, moments)
+        with pemfiles.passing_file(pem) as path:
+            context.load_cert_chain(path)
+        self._leaves.keep(name, pem, self._issuer.validity(moments))
 
     @functools.cached_property
     def _issuer(self) -> "Issuer":

@@ -76,12 +76,18 @@ class Issuer:
             raise ValueError("the certificate belongs to another key")
         return cls(key, certificate)
 
+    def validity(self, moments: list[datetime]) -> tuple[datetime, datetime]:
+        """From when and until when a leaf that is minted for `moments` is valid."""
+        begin = max(min(moments) - LEAF_MARGIN, self.certificate.not_valid_before_utc)
+        return begin, min(max(moments) + LEAF_MARGIN, self.certificate.not_valid_after_utc)
+
     def mint(self, name: str, moments: list[datetime]) -> bytes:
         """PEM of this process's leaf key and a fresh certificate for `name` that is valid around all `moments`.
 
         `name` is an IP address or a DNS name in its ASCII form.
         """
         # A name too long for the subject leaves it empty, and then the alternative name has to be critical (RFC 5280).
+        begin, end = self.validity(moments)
         common = [x509.NameAttribute(NameOID.COMMON_NAME, name)] if len(name) <= _LONGEST_COMMON_NAME else []
         leaf = (
             x509.CertificateBuilder()
@@ -89,8 +95,8 @@ class Issuer:
             .issuer_name(self.certificate.subject)
             .public_key(_leaf_key().public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(max(min(moments) - LEAF_MARGIN, self.certificate.not_valid_before_utc))
-            .not_valid_after(min(max(moments) + LEAF_MARGIN, self.certificate.not_valid_after_utc))
+            .not_valid_before(begin)
+            .not_valid_after(end)
             .add_extension(x509.SubjectAlternativeName([_general_name(name)]), critical=not common)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)

@@ -116,6 +116,12 @@ def replace(path: Path, data: bytes) -> None:
         temporary.replace(path)
 
 
+def replace_private(path: Path, data: bytes) -> None:
+    """Write a file with mode 0600 under a name that may be taken. Raises CaError."""
+    with _writing(path), _temporary(path, data, 0o600) as temporary:
+        temporary.replace(path)
+
+
 def restrict(path: Path) -> None:
     """Take a private file away from others. Copying loses modes; where they can't be changed, so be it."""
     with contextlib.suppress(OSError):
