@@ -77,15 +77,11 @@ def _write_stubs(place: Path, conversations: int, turns: int) -> None:
 
 def _keystore(folder: Path) -> bytes:
     from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 
     pem = leaf(folder, HOST).read_bytes()
     key = load_pem_private_key(pem, None)
+    assert isinstance(key, EllipticCurvePrivateKey)
     certificate, *chain = x509.load_pem_x509_certificates(pem)
-    return pkcs12.serialize_key_and_certificates(
-        b"leaf",
-        key,
-        certificate,
-        chain,
-        BestAvailableEncryption(_PASSWORD),  # type: ignore[arg-type]
-    )
+    return pkcs12.serialize_key_and_certificates(b"leaf", key, certificate, chain, BestAvailableEncryption(_PASSWORD))

@@ -6,7 +6,7 @@ What can't be installed is said, and is missing then: its cells of the table tel
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.processes import MissingError
@@ -59,7 +59,7 @@ def node_package(name: str) -> Path:
     return folder
 
 
-def versions() -> Mapping[str, str]:
+def versions() -> dict[str, str]:
     """The peers that are installed."""
     there = {name: version for name in PYTHON if (version := _python_version(name))}
     return there | {name: version for name, version in NODE.items() if _node_folder(name).exists()}
