@@ -53,7 +53,9 @@ COMMANDS: dict[str, _Lazy] = {
     "decrypt": _Lazy("encrypt", "decrypt", "Make a plain tape of an encrypted one."),
     "sign": _Lazy("sign", "command", "Sign a tape, so that nobody can make another in its place."),
     "keygen": _Lazy("sign", "keygen", "Make a pair of keys that signs tapes, or a key that encrypts them."),
-    "import": _Lazy("importing", "command", "Make tapes of the recordings of VCR, mitmproxy, HAR and others."),
+    "import": _Lazy(
+        "importing", "command", "Make tapes of the recordings of other tools, so that their tests replay here."
+    ),
     "ls": _Lazy("ls", "command", "List the tapes in .tapes."),
     "prune": _Lazy("ls", "prune", "Delete old tapes from .tapes."),
     "start": _Lazy("start", "command", "Run a proxy until it is stopped, for agents started elsewhere."),
