@@ -71,6 +71,7 @@ def warner(*, strict: bool) -> Callable[[str], None]:
 def closing_lines(result: "Recorded", argv: Sequence[str] = ()) -> Iterator[str]:
     """How many exchanges were taped, what became of them, and where. `argv`: the agent's, if there was one."""
     taped, place = f"taped {count(result.exchanges, 'exchange')}", printable(str(result.path))
+    taped += f", {count(result.calls, 'tool call')}" if result.calls else ""
     taped += f" and {count(result.values, 'read')} past the wire" if result.values else ""
     took, length = duration(result.duration_ns), size(result.size)
     endings = _endings(result.failed)
@@ -79,7 +80,7 @@ def closing_lines(result: "Recorded", argv: Sequence[str] = ()) -> Iterator[str]
         yield f"the tape is {place} ({length}, {took})"
     else:
         yield f"{taped} in {took} ({length}): {place}"
-    if not result.exchanges and not result.values:
+    if not result.exchanges and not result.values and not result.calls:
         yield _why_nothing(result.outcome, argv)
 
 

@@ -37,6 +37,8 @@ def summary(result: "Replayed", tape: Path) -> str:
     """How it went, in one line."""
     counts = [f"{result.served} of {count(result.exchanges, 'exchange')} served"]
     counts += [f"{result.live} inside the run"] if result.live else []
+    counts += [f"{count(result.tools, 'tool call')} served"] if result.tools else []
+    counts += [f"{len(result.covered)} within tool calls"] if result.covered else []
     counts += [f"{count(len(result.injected), 'fault')} injected"] if result.injected else []
     counts.append(count(len(result.violations), "violation"))
     counts += [count(len(result.drifts), "drift")] if result.drifts else []
@@ -92,9 +94,9 @@ def listing(unused: "Sequence[Exchange]", screen: Screen) -> Iterator[str]:
 def silence(result: "Replayed", taped_in: str, here: str, screen: Screen) -> str:
     """A warning, in lines, that the replay proved nothing; empty when it did. `taped_in`, `here`: working folders."""
     head = screen.paint("warning", "yellow", bold=True)
-    if not result.exchanges:
+    if not result.exchanges and not result.tools:
         return f"{head}: there are no exchanges on the tape, so nothing was replayed"
-    if result.served or result.violations or not result.unused:
+    if result.served or result.tools or result.violations or not result.unused:
         return ""
     ended = ""
     if result.outcome is not None and result.outcome.returncode and result.outcome.stopped_by is None:

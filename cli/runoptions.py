@@ -14,6 +14,7 @@ from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.guard import GuardChoice
+    from tapeproxy.proxy.hintvalues import ToolMode
     from tapeproxy.proxy.replayed import ReplaySettings
     from tapeproxy.proxy.shimming import IoMode
 
@@ -44,6 +45,13 @@ _OPTIONS = (
         "writes, or leave it alone.  [default: verify]",
     ),
     click.option(
+        "--tools",
+        type=click.Choice(["tape", "live"]),
+        default="tape",
+        show_default=True,
+        help="What a call of a function that is marked as a tool gets: its result on the tape, or its body is run.",
+    ),
+    click.option(
         "--threads/--no-threads",
         default=None,
         help="Give locks to threads in the order of the tape, or as they come.  [default: the former if recorded so]",
@@ -69,6 +77,7 @@ NAMES = (
     "match",
     "no_shim",
     "io",
+    "tools",
     "threads",
     "no_edges",
     "guard",
@@ -88,6 +97,7 @@ class RunOptions:
     match: Literal["lane", "any"]
     no_shim: bool
     io: "IoMode | None"
+    tools: "ToolMode"
     threads: bool | None
     no_edges: bool
     guard: "GuardChoice"
@@ -122,6 +132,7 @@ class RunOptions:
             match=self.match,
             shim=not self.no_shim,
             io=self.io,
+            tools=self.tools,
             threads=self.threads,
             edges=not self.no_edges,
             rules=rules,

@@ -12,6 +12,7 @@ from tapeproxy.proxy.servedrequests import ServedRequests
 from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.tapefile import TapeWriter
+from tapeproxy.tapes.hints import CALLS, HINTS
 from tapeproxy.tapes.records import Head, Record, Request
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import Troubles
@@ -45,6 +46,7 @@ class FollowedTape:
         self._strangers = strangers
         self.bypasses: Counter[tuple[str, str]] = Counter()
         self.values = 0
+        self.calls = 0
         self._redactor = redactor
         self._sidecars: Sidecars | None = None
         self._epoch = 0
@@ -61,7 +63,7 @@ class FollowedTape:
     def follow(self, folder: Path, epoch: int, tmpdir: str, seed: str) -> None:
         """Follow the sidecar files in `folder`. `epoch`: the tape's start in nanoseconds since 1970."""
         self._sidecars, self._epoch, self._tmpdir = Sidecars(folder), epoch, Path(tmpdir)
-        self._values = ValueReader(self._redactor, bytes.fromhex(seed))
+        self._values = ValueReader(self._redactor, bytes.fromhex(seed), epoch)
 
     def pythons(self) -> list[str]:
         """The versions of the run's interpreters, as far as the shim said."""
@@ -118,7 +120,8 @@ class FollowedTape:
 
     def _record(self, line: Line) -> Record | None:
         if line["k"] == "value" and self._values is not None:
-            self.values += 1
+            self.calls += line.get("what") in CALLS
+            self.values += line.get("what") not in HINTS
             return self._values.read(line, self.writer.now())
         return to_record(line, self.writer.now(), self._epoch, self._redactor)
 

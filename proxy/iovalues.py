@@ -13,9 +13,11 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from tapeproxy.proxy.hintvalues import redact_hint, since
 from tapeproxy.proxy.sidecar import Line
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.filetext import redact_text
+from tapeproxy.tapes.hints import HINTS
 from tapeproxy.tapes.parsing import RecordError, parse_record
 from tapeproxy.tapes.records import Request, Value
 from tapeproxy.tapes.redaction import Redactor
@@ -41,10 +43,14 @@ _AMISS = {
 
 
 class ValueReader:
-    """Makes records of sidecar lines. `seed`: the run's 32 bytes, which digests are keyed with."""
+    """Makes records of sidecar lines. `seed`: the run's 32 bytes, which digests are keyed with.
 
-    def __init__(self, redactor: Redactor, seed: bytes) -> None:
+    `epoch_ns`: the tape's start in nanoseconds since 1970, which moments are counted from.
+    """
+
+    def __init__(self, redactor: Redactor, seed: bytes, epoch_ns: int = 0) -> None:
         self._redactor = redactor
+        self._epoch = epoch_ns
         self._seed = seed
         self._digests: dict[str, str] = {}
 
@@ -56,6 +62,8 @@ class ValueReader:
         except RecordError:
             return None
         assert isinstance(record, Value)
+        if record.what in HINTS:
+            return since(redact_hint(record, self._redactor, self._seed), self._epoch)
         return self._redacted(record)
 
     def _redacted(self, value: Value) -> Value:
@@ -81,7 +89,7 @@ class ValueCheck:
     """Compares what a replay's agent reads with the tape. `drift` hears of each name's first difference."""
 
     def __init__(self, tape: Tape, redactor: Redactor, drift: Callable[[Drift], None]) -> None:
-        self._taped = TapedValues([value for _, value in with_contents(tape.values)])
+        self._taped = TapedValues([value for _, value in with_contents(tape.values) if value.what not in HINTS])
         self._reader = ValueReader(redactor, bytes.fromhex(tape.head.seed or ""))
         self._pieces: dict[tuple[str, str, int], list[Value]] = {}
         self._programs: dict[tuple[str, int], tuple[Value, Value]] = {}
@@ -173,7 +181,7 @@ def _of(value: Value) -> int:
 def write_values(tape: Tape, folder: Path) -> None:
     """Write a tape's values where a replay's shims look them up: see `_tapeproxy/tapedvalues.py`."""
     folder.mkdir(mode=0o700)
-    values = list(with_contents(tape.values))
+    values = [(index, value) for index, value in with_contents(tape.values) if value.what not in HINTS]
     plans = {(p.process.lane, p.process.n): p for p in programs(values, _requests(tape))}
     with (folder / "index.jsonl").open("wb") as index, (folder / "contents").open("wb") as file:
         contents = _Contents(file)

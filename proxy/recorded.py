@@ -46,8 +46,8 @@ class RecordSettings:
 class Recorded:
     """How a recording ended. `untaped`: what passed by, as (what, where) and how often; `failure`: why the tape is not
     whole; `failed`: exchanges that did not end `complete`, as (host, how, error) and how often; `values`: what the
-    agent read past the wire, counted; `troubles`: where the agent was not wholly in the shim's hands, as sentences and
-    how often.
+    agent read past the wire, counted; `calls`: its calls of tools; `troubles`: where the agent was not wholly in the
+    shim's hands, as sentences and how often.
     """
 
     path: Path
@@ -59,4 +59,5 @@ class Recorded:
     failure: str | None = None
     failed: Mapping[tuple[str, str, str], int] = field(default_factory=dict[tuple[str, str, str], int])
     values: int = 0
+    calls: int = 0
     troubles: Mapping[str, int] = field(default_factory=dict[str, int])

@@ -119,6 +119,7 @@ class Recording:
             failure,
             failed,
             values=followed.values,
+            calls=followed.calls,
             troubles=dict(followed.troubles.seen),
         )
 

@@ -101,8 +101,8 @@ def _leftovers(folder: Path, kept: Kept, environment: Mapping[str, str]) -> tupl
     """
     redactor = Redactor(load_key(), secret_values(environment))
     redactable = all(environment.get(name) for name in kept.head.secrets)
-    values = ValueReader(redactor, bytes.fromhex(kept.head.seed or ""))
     epoch, added, left_out = epoch_ns(kept.head.started_at), list[Record](), 0
+    values = ValueReader(redactor, bytes.fromhex(kept.head.seed or ""), epoch)
     sidecars = Sidecars(folder)
     try:
         for line in sidecars.drain():

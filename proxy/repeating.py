@@ -128,10 +128,11 @@ class _Repeating:
         return self._shared(run)
 
     def _trace(self, replayed: Replayed) -> str:
-        for exchange in replayed.answered:
+        exchanges = (*replayed.answered, *replayed.covered)
+        for exchange in exchanges:
             if exchange.number not in self._parts:
                 self._parts[exchange.number] = part_of(exchange, replayed.reading)
-        return join_parts(self._parts[exchange.number] for exchange in replayed.answered)
+        return join_parts(self._parts[exchange.number] for exchange in exchanges)
 
     def _within_bounds(self, output: Output) -> Output:
         if self._first is not None and output in (self._first.stdout, self._first.stderr):

@@ -16,6 +16,7 @@ from tapeproxy.tapes.trace import join_parts, part_of
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.hintvalues import ToolMode
     from tapeproxy.tapes.faults import Fault, Injected
     from tapeproxy.tapes.provenance import Provenance
 
@@ -55,12 +56,16 @@ class ReplaySettings:
     faults: "tuple[Fault, ...]" = ()
     call_sites: bool = False
     io: IoMode | None = None
+    tools: "ToolMode" = "tape"
     ask: Ask = ask_environment
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How a replay ended. `exit_code` is what the command exits with; times in nanoseconds."""
+    """How a replay ended. `exit_code` is what the command exits with; times in nanoseconds.
+
+    `tools`: how many calls of tools got what is on the tape; `covered`: what their bodies had asked for, and did not.
+    """
 
     exit_code: int
     outcome: Outcome | None
@@ -79,10 +84,13 @@ class Replayed:
     provenance: "tuple[Provenance, ...]" = ()
     rules: Mapping[str, bool] = field(default_factory=dict[str, bool])
     reading: Reading = field(default=PLAIN, repr=False)
+    tools: int = 0
+    covered: Sequence[Exchange] = field(default=(), repr=False)
 
     def trace(self) -> str:
-        """The trace hash of the answers that were given out: the one in the tape's seal, where all were."""
-        return join_parts(part_of(exchange, self.reading) for exchange in self.answered)
+        """The trace hash of the answers that were given out, and of those that calls of tools stand for: the one in the
+        tape's seal, where that is all."""
+        return join_parts(part_of(exchange, self.reading) for exchange in (*self.answered, *self.covered))
 
     def to_json(self, trace: str | None = None) -> dict[str, Any]:
         """The report of `--report`; `trace`: what `trace()` gives, where it is known already."""
@@ -93,6 +101,8 @@ class Replayed:
             "exchanges": self.exchanges,
             "served": self.served,
             "live": self.live,
+            "tools": self.tools,
+            "covered": [exchange.number for exchange in self.covered],
             "taped_ns": self.taped_ns,
             "took_ns": self.took_ns,
             "violations": [violation.to_json() for violation in self.violations],

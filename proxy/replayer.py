@@ -78,7 +78,7 @@ class Replayer:
     complete are told to `order`, so answers may wait for them. `rules` come after the tape's own, which `taped_rules`
     False leaves out. `here`: facts of this machine. `fork`: what may go out to the world, where the tape is what a fork
     keeps of its own, and `anew` what it asks anew. `by_position_not_by_content`: see `tapes.positional`; for `minimize`
-    alone. Raises ValueError for a tape that can't be replayed.
+    alone. `absent`: whether a lane of the tape is not going to run. Raises ValueError for a tape that can't be replayed.
     """
 
     tape: Tape
@@ -100,6 +100,7 @@ class Replayer:
     order: CompletionOrder = field(init=False)
     rules: tuple[Rule, ...] = ()
     taped_rules: bool = True
+    absent: Callable[[str | None], bool] = lambda _lane: False
     here: Facts = field(default_factory=dict[Fact, tuple[str, ...]])
     fork: "ForkPlan | None" = None
     anew: tuple[Exchange, ...] = ()
@@ -115,7 +116,8 @@ class Replayer:
 
     def __post_init__(self) -> None:
         self._read()
-        self.order = CompletionOrder((done for done, _ in self.tape.dones), self.tape.exchanges, self.anew)
+        dones = (done for done, _ in self.tape.dones)
+        self.order = CompletionOrder(dones, self.tape.exchanges, self.anew, self.absent)
         self._redact_url = lru_cache(_URLS)(self.redactor.url)
         self._redact_lane = lru_cache(_URLS)(self.redactor.text)
 

@@ -33,6 +33,7 @@ from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.hints import absent_lanes, nowhere
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.reading import taped_reading
 from tapeproxy.tapes.tokens import placeholder
@@ -62,6 +63,8 @@ class Wire:
         self._ca = CertificateAuthority.open()
         self._redactor = taped_redactor(tape, settings)
         self._began = began_at(tape)
+        served = settings.shim and tape.head.seed is not None and settings.tools == "tape"
+        self._absent = absent_lanes(tape) if served else nowhere
         self._server: TapeServer | None = None
 
     @classmethod
@@ -105,6 +108,7 @@ class Wire:
                 rules=self.settings.rules,
                 taped_rules=self.settings.taped_rules,
                 here=facts_here(self.tape, self.settings),
+                absent=self._absent,
             )
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(self.settings.tape))) from None
@@ -123,6 +127,7 @@ class Wire:
                 io=self.settings.io,
                 threads=self._threads,
                 edges=self.settings.edges,
+                tools=self.settings.tools,
             )
             replayer.untagged = session.shims.untagged
             replayer.serving = session.shims.serving
@@ -230,6 +235,8 @@ class Replaying:
     def verdict(self, settings: ReplaySettings, outcome: Outcome | None, took_ns: int) -> Replayed:
         """What came of it."""
         replayer = self._replayer
+        hints = None if self.shims is None else self.shims.hints
+        covered = frozenset[int]() if hints is None else hints.covered
         # A server of the run may or may not have been up when it was asked: its exchanges are compared, not counted.
         return Replayed(
             exit_code=_exit_code(replayer, settings, outcome),
@@ -241,7 +248,7 @@ class Replaying:
             took_ns=took_ns,
             violations=replayer.violations,
             drifts=replayer.drifts,
-            unused=replayer.index.unused(),
+            unused=replayer.index.unused(without=covered),
             refusals=dict(self._refusals),
             notes=[
                 *self.wire.notes,
@@ -253,6 +260,8 @@ class Replaying:
             answered=replayer.index.used(),
             rules={str(rule): rule in replayer.reading.rules.used for rule in replayer.reading.rules.rules},
             reading=taped_reading(self.tape.head),
+            tools=0 if hints is None else hints.served,
+            covered=replayer.index.of_numbers(covered) if covered else (),
         )
 
 

@@ -58,6 +58,7 @@ class ShimSettings:
     `seeds`: new ones of lanes, which a fork gave them.
     `threads`: recording, `1` where the order of locks is taped; in a replay the file with it; empty otherwise.
     `edges`: the shim tells where lanes learn of each other.
+    `hints`: a replay's file with the calls of tools, and `tools` whose results a call may have, or `live` for none.
     """
 
     mode: Literal["record", "replay", "fork"]
@@ -76,6 +77,8 @@ class ShimSettings:
     edges: bool = False
     fork: Path | None = None
     seeds: tuple[LaneSeed, ...] = ()
+    hints: Path | None = None
+    tools: Literal["lane", "any", "live"] = "lane"
 
 
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
@@ -105,6 +108,8 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
         out["TAPEPROXY_THREADS"] = settings.threads
     if settings.edges:
         out["TAPEPROXY_EDGES"] = "1"
+    if settings.hints is not None:
+        out |= {"TAPEPROXY_HINTS": str(settings.hints), "TAPEPROXY_TOOLS": settings.tools}
     if settings.allow:
         out["TAPEPROXY_ALLOW"] = ",".join(settings.allow)
     return out if settings.io is None else out | settings.io.variables()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tapeproxy.proxy.lockorder import write_order
 from tapeproxy.proxy.replayer import Replayer
@@ -24,6 +24,7 @@ from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.branches import seeds_of
 from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.hints import HINTS, hinted
 from tapeproxy.tapes.lanes import LaneTag, has_edges
 from tapeproxy.tapes.records import Edge, Lane, Note
 from tapeproxy.tapes.redaction import Redactor
@@ -31,6 +32,7 @@ from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.hintvalues import HintCheck, ToolMode
     from tapeproxy.proxy.iovalues import ValueCheck
     from tapeproxy.proxy.tracing import TraceLines
 
@@ -61,8 +63,12 @@ class Shims:
         io: IoMode | None = None,
         threads: bool = False,
         edges: bool = True,
+        tools: "ToolMode" = "tape",
     ) -> None:
         self.trace = trace
+        self.hints = _hint_check(tape, redactor, replayer, tools)
+        self._tools: ToolMode = tools
+        self._lanes: Literal["lane", "any"] = "lane" if replayer.by_lane else "any"
         self._strangers = strangers
         self._troubles = Troubles()
         self._unlaned = any(note.what == WITHOUT_LANE for note in tape.notes)
@@ -97,6 +103,11 @@ class Shims:
         locks = self._folder / "locks"
         if self._threads:
             write_order(self._tape, locks)
+        hints = self._folder / "hints"
+        if self.hints is not None:
+            from tapeproxy.proxy.hintvalues import write_calls
+
+            write_calls(self._tape, hints)
         return ShimSettings(
             mode="replay",
             seed=head.seed or new_seed(),
@@ -112,6 +123,8 @@ class Shims:
             threads=str(locks) if self._threads else "",
             edges=self._edges,
             seeds=seeds_of(head),
+            hints=None if self.hints is None else hints,
+            tools="live" if self._tools == "live" else self._lanes,
         )
 
     def _io_settings(self) -> IoSettings | None:
@@ -150,6 +163,8 @@ class Shims:
         self.drain()
         if self._values is not None:
             self._values.finish()
+        if self.hints is not None:
+            self._notes += self.hints.finish(astray=bool(self._replayer.violations))
         self._compare_order()
         self._compare_meetings()
         for past in self._past.values():
@@ -212,6 +227,10 @@ class Shims:
         match line:
             case {"k": "site" | "read" | "hello"} if self.trace is not None:
                 self.trace.take(line, text)
+            case {"k": "value", "what": what} if what in HINTS:
+                self._take_hint(line)
+            case {"k": "violation", "what": what, "why": _} if self.hints is not None:
+                self.hints.refused(line)
             case {"k": "value"}:
                 if self._values is not None:
                     self._values.take(line)
@@ -242,6 +261,10 @@ class Shims:
                     self._changed.append(name)
             case _:
                 pass
+
+    def _take_hint(self, line: Line) -> None:
+        if self.hints is not None and (value := self.hints.read(line)) is not None:
+            self.hints.take(value, line)
 
     def _begin_past(self, line: Line) -> None:
         match line.get("data"):
@@ -286,6 +309,15 @@ class _PastEnd:
 
 def _is_dropped(note: Note) -> bool:
     return note.what == _DROPPED
+
+
+def _hint_check(tape: Tape, redactor: Redactor, replayer: Replayer, tools: "ToolMode") -> "HintCheck | None":
+    if not hinted(tape):
+        return None
+    from tapeproxy.proxy.hintvalues import HintCheck  # as above
+
+    told = (replayer.drift, replayer.violate, lambda: bool(replayer.injected))
+    return HintCheck(tape, redactor, *told, live=tools == "live")
 
 
 def _value_check(tape: Tape, redactor: Redactor, replayer: Replayer) -> "ValueCheck":

@@ -31,6 +31,7 @@ _FLOWS = {
     "f": "fork",
     "s": "spawned process",
     "c": "copied context",
+    "k": "tool call",
 }
 type Line = dict[str, Any]
 
@@ -145,7 +146,9 @@ def to_record(line: Line, t: int, epoch_ns: int, redactor: Redactor) -> Record |
                 flow = _FLOWS.get(str(line.get("kind")), str(line.get("kind")))
                 name = line.get("name")
                 name = redactor.text(name) if isinstance(name, str) else None
-                return Lane(t=t, id=lane, what=flow, name=name, origin=_origin(line.get("from"), redactor))
+                asked = line.get("asked") if type(line.get("asked")) is int else None
+                origin = _origin(line.get("from"), redactor)
+                return Lane(t=t, id=lane, what=flow, name=name, origin=origin, asked=asked)
             case {"k": "env", "name": str(name)}:
                 digest = line.get("digest")
                 return Env(t=t, name=name, digest=digest if isinstance(digest, str) else None)

@@ -14,7 +14,7 @@ user's rule ignores or rewrites something the length says nothing, and all of th
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from tapeproxy.tapes.cards import Ask as Ask
@@ -174,9 +174,14 @@ class Index:
         found = self._find(ask)
         return found if isinstance(found, Miss) else Hit(found.exchange)
 
-    def unused(self) -> Cards:
-        """The exchanges with the world that nothing has asked for, in tape order."""
-        return Cards([card for card in self._cards if not card.used and not card.inside])
+    def unused(self, without: Container[int] = ()) -> Cards:
+        """The exchanges with the world that nothing has asked for, in tape order, those of some numbers left out."""
+        left = [card for card in self._cards if not card.used and not card.inside]
+        return Cards([card for card in left if card.number not in without] if without else left)
+
+    def of_numbers(self, numbers: Container[int]) -> Cards:
+        """The exchanges with the world that have these numbers and that nothing has asked for, in tape order."""
+        return Cards([card for card in self._cards if card.number in numbers and not card.used and not card.inside])
 
     def cards(self) -> Sequence[Card]:
         """Every taped request, in tape order."""

@@ -4,7 +4,7 @@ Who waits for the first of several tasks goes on with the one that was first. Wh
 answers of each took, and in a replay none takes long: `tapes/interleaving.py` says which has to wait for which.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -25,15 +25,21 @@ class CompletionOrder:
     """The order of one tape, and of one replay of it, task by task of each parent."""
 
     def __init__(
-        self, taped: Iterable[Done], exchanges: Sequence[Exchange] = (), anew: Iterable[Exchange] = ()
+        self,
+        taped: Iterable[Done],
+        exchanges: Sequence[Exchange] = (),
+        anew: Iterable[Exchange] = (),
+        absent: Callable[[str | None], bool] = lambda _lane: False,
     ) -> None:
-        """`anew`: of a fork, requests that are waited for, and whose answers are not the tape's."""
+        """`anew`: of a fork, requests that are waited for, and whose answers are not the tape's. `absent`: whether a
+        lane is not going to run."""
         # A thread may have been stopped between the end of its work and the line that tells of it.
-        dones = sorted(taped, key=lambda done: done.t)
+        dones = sorted((done for done in taped if not absent(done.lane)), key=lambda done: done.t)
         self._taped: dict[str, list[str]] = {}
         self._now: dict[str, list[tuple[int, str]]] = {}
         self._given_up: set[str] = set()
-        self._turns = Interleaving(dones, chain(outlines(exchanges), anew))
+        there = (one for one in outlines(exchanges) if not absent(one.request.lane))
+        self._turns = Interleaving(dones, chain(there, anew))
         self.progress = 0  # grows with each answer that was sent and each task that completed
         for done in dones:
             self._taped.setdefault(done.parent, []).append(done.lane)

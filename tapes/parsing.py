@@ -281,6 +281,7 @@ _TABLES: dict[Any, _Table] = {
         "what": ("what", _text, False),
         "name": ("name", _optional(_native), False),
         "from": ("origin", _optional(_origin), False),
+        "asked": ("asked", _optional(_natural), False),
     },
     Clock: {
         "t": ("t", _natural, True),

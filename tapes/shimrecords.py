@@ -11,6 +11,7 @@ class Lane:
     """A sequential flow of control of the agent: `id` says whose child it is, `what` (thread, task ...).
 
     `origin`: what it knew when it was made, as (lane, requests, meetings): all that this lane had done by then.
+    `asked`: the agent gave it this name, when the lane had made so many requests. The last name is the lane's.
     """
 
     kind: ClassVar[str] = "lane"
@@ -19,6 +20,7 @@ class Lane:
     what: str = ""
     name: str | None = None
     origin: tuple[str, int, int] | None = None
+    asked: int | None = None
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
@@ -27,6 +29,8 @@ class Lane:
             out["name"] = dump_text(self.name)
         if self.origin is not None:
             out["from"] = list(self.origin)
+        if self.asked is not None:
+            out["asked"] = self.asked
         return out | self.extra
 
 
@@ -101,7 +105,8 @@ class Env:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """Something that the agent's own code read past the wire: number `n` of its lane. docs/FORMAT.md names the `what`s.
+    """What the agent's own code read past the wire, or said in a hint: number `n` of its lane. docs/FORMAT.md names the
+    `what`s.
 
     `content` is None where it is longer than a tape holds, or is that of an earlier value with the same `digest`.
     """

@@ -16,6 +16,7 @@ _SENTENCES = {
     WITHOUT_LANE: "a request of a Python process came without a lane",
     WITHOUT_SHIM: "a Python ran without the shim, so its clock and its random numbers are its own",
     "lost": "a shim could not write all that it had to tell",
+    "untaped-result": "what a tool gave is not on the tape, so a replay has nothing to give in its place",
 }
 
 

@@ -24,6 +24,7 @@ type Kind = Literal[
     "miss",
     "used-up",
     "lane",
+    "tool",
     "egress",
     "websocket",
     "tunnel",
@@ -41,6 +42,7 @@ class Violation:
 
     Of kind `internal` it is a bug of ours, which must not look like a clean run. Long texts are cut. `tag` says whose
     request it is, `ask` is that of a miss in full. `lane_name`: what the agent calls the thread or task that asked.
+    `differences` are those of what is no request: a tool's call.
     """
 
     kind: Kind
@@ -50,6 +52,7 @@ class Violation:
     tag: LaneTag | None = None
     ask: Ask | None = field(default=None, repr=False, compare=False)
     lane_name: str = field(default="", compare=False)
+    differences: "tuple[Difference, ...]" = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "request", shorten(self.request))
@@ -59,6 +62,8 @@ class Violation:
         out: dict[str, Any] = {"kind": self.kind, "request": self.request, "what": self.what}
         if self.tag is not None:
             out |= {"lane": self.tag.lane, "lane_name": self.lane_name}
+        if self.differences:
+            out["differences"] = [asdict(difference) for difference in self.differences]
         return out if self.explanation is None else out | self.explanation.to_json()
 
     def to_text(self, *, limit: int = 8) -> str:
@@ -68,7 +73,7 @@ class Violation:
             lines.append(f"  lane: {self.tag.lane}" + (f", called {self.lane_name}" if self.lane_name else ""))
         if self.explanation is not None:
             lines += self.explanation.lines(limit)
-        return "\n".join(lines)
+        return "\n".join((*lines, *_difference_lines(self.differences, limit)))
 
     def to_answer(self, *, body: bool = True) -> bytes:
         """The bytes of the HTTP answer; without its `body` for HEAD."""
@@ -101,9 +106,13 @@ class Drift:
 
     def to_text(self, *, limit: int = 8) -> str:
         """A short block for a terminal; the caller escapes control characters."""
-        lines = [self.what, f"  request: {self.request}"]
-        if self.differences:
-            from tapeproxy.tapes.differences import difference_text
-
-            lines += map(difference_text, self.differences[:limit])
+        lines = [self.what, f"  request: {self.request}", *_difference_lines(self.differences, limit)]
         return "\n".join(lines)
+
+
+def _difference_lines(differences: "tuple[Difference, ...]", limit: int) -> "list[str]":
+    if not differences:
+        return []
+    from tapeproxy.tapes.differences import difference_text
+
+    return [*map(difference_text, differences[:limit])]
