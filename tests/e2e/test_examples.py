@@ -1,5 +1,6 @@
 """The examples, recorded and replayed: identical output, and no connection for anything but the proxy."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ import pytest
 from clirun import Cli, maps
 
 from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.hints import calls
 from tapeproxy.testing import FakeProvider
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -25,6 +28,39 @@ def test_an_example_replays_with_the_provider_stopped_and_no_key(agent: str, cli
     for pace in ("none", "20") if agent == "anthropic_stream" else ("none",):
         replayed = cli.run("replay", "t.jsonl.gz", "--pace", pace)
         assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+
+
+@pytest.mark.parametrize("agent", ["team", "team_processes/planner"])
+def test_a_team_whose_workers_overlap_is_the_same_in_every_replay(agent: str, cli: Cli, scripted: FakeProvider) -> None:
+    argv = [sys.executable, str(EXAMPLES / f"{agent}.py")]
+    recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True)
+    assert recorded.returncode == 0, recorded.stderr
+    scripted.stop()
+    tape, _ = load(cli.cwd / "t.jsonl.gz")
+    workers = [names_of(tape, name) for name in ("worker_a", "worker_b")]
+    spans = [[span for lane, span in asked(tape) if lane == worker] for worker in workers]
+    assert [len(found) for found in spans] == [2, 2]
+    assert any(a[0] < b[1] and b[0] < a[1] for a in spans[0] for b in spans[1]), spans
+    assert {call.value.lane for call in calls(tape)} == set(workers)
+    done = cli.run("verify", "--times", "3", "--json", "t.jsonl.gz")
+    assert done.returncode == 0, done.stdout
+    verified = json.loads(done.stdout)
+    assert (verified["identical"], verified["as_sealed"]) == (3, True)
+
+
+def names_of(tape: Tape, name: str) -> str:
+    """The lane in which this agent asks its model."""
+    (lane,) = [lane.id for lane in tape.lanes if lane.name == name and lane.asked is not None]
+    return lane
+
+
+def asked(tape: Tape) -> list[tuple[str | None, tuple[int, int]]]:
+    """The lane of each exchange with the world, and when it began and ended."""
+    return [
+        (exchange.request.lane, (exchange.request.t, exchange.end.t))
+        for exchange in tape.exchanges
+        if exchange.end is not None and not exchange.request.inside
+    ]
 
 
 def test_another_prompt_is_a_violation_that_is_explained(cli: Cli, scripted: FakeProvider) -> None:

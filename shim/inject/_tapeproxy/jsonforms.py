@@ -221,7 +221,7 @@ def _encode_error(error: BaseException, left: int) -> dict[str, Any]:
     except Exception:
         text = ""
     out: dict[str, Any] = {"type": type_name(type(error)), "text": text}
-    out["args"] = [_or_text(item, left) for item in error.args]
+    out["args"] = [_or_text(item, left) for item in _arguments(error)]
     state: dict[str, Any] = {}
     for name, item in getattr(error, "__dict__", {}).items():
         try:
@@ -229,6 +229,13 @@ def _encode_error(error: BaseException, left: int) -> dict[str, Any]:
         except TypeError:
             continue
     return out | {"state": state} if state else out
+
+
+def _arguments(error: BaseException) -> tuple[Any, ...]:
+    """What an exception was made of. The names of files are in no OSError's `args`."""
+    if isinstance(error, OSError) and error.filename is not None and len(error.args) == 2:
+        return (*error.args, error.filename, None, error.filename2)
+    return error.args
 
 
 def _or_text(item: Any, left: int) -> Any:
@@ -337,7 +344,8 @@ def _make_error(kind: Any, args: list[Any]) -> BaseException:
         except TypeError:
             pass
     made = kind.__new__(kind, *args)
-    made.args = tuple(args)
+    if not isinstance(made, OSError):
+        made.args = tuple(args)
     return made
 
 
