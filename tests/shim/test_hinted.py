@@ -328,3 +328,30 @@ def test_secret_arguments_are_the_same_as_any_other_secret(sidecar: Path, tmp_pa
         extra=extra,
     )
     assert second.stdout.startswith("tpx"), second.stderr
+
+
+FIRST_COME = """
+import asyncio, concurrent.futures, sys, time
+took = {"a": 0.06, "b": 0.03, "c": 0.0, "d": 0.09}
+@hints.tool
+def search(name): time.sleep(took[name]); return name
+@hints.tool
+async def search_async(name): await asyncio.sleep(took[name]); return name
+order = []
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    for future in concurrent.futures.as_completed([pool.submit(search, name) for name in took]):
+        order.append(future.result())
+async def main():
+    for first in asyncio.as_completed([search_async(name) for name in took]):
+        order.append(await first)
+asyncio.run(main())
+print(order)
+"""
+
+
+@everywhere
+def test_calls_side_by_side_come_back_in_the_order_of_the_tape(python: Path, sidecar: Path) -> None:
+    first = recorded(FIRST_COME, python=python, sidecar=sidecar)
+    assert "'a', 'b', 'c', 'd'" not in first.stdout, first.stderr
+    second = replayed(FIRST_COME, first, python=python, sidecar=sidecar)
+    assert second.stdout == first.stdout, second.stderr

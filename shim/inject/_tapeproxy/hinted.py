@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from . import channel, jsonforms, settings, tapedcalls, values
+from . import callturns, channel, jsonforms, settings, tapedcalls, values
 from .callers import line_of
 from .clock import REAL
 from .lanes import LANE, Lane, current
@@ -225,7 +225,11 @@ def call(what: str, name: str, function: Any, args: Any, kwargs: Any, errors: Er
     one = _begin(what, name, function, args, kwargs)
     if serves(one.parent):
         found = one.served(errors)
-        return _finished_later(one, found, errors) if found["data"].get("awaited") else _finish(one, found, errors)
+        if found["data"].get("awaited"):
+            return _finished_later(one, found, errors)
+        callturns.wait(found)
+        found["served"] = True
+        return _finish(one, found, errors)
     try:
         result = _within(one.lane, function, args, kwargs)
     except BaseException as error:
@@ -366,6 +370,13 @@ async def _finished_later(one: _Call, found: dict[str, Any], errors: Errors) -> 
     if found["data"].get("end") == "cancelled":
         await _for_ever()
     await _turn()
+    waited = 0
+    while waited < callturns.TURNS and callturns.owes(found):
+        await _turn()
+        waited += 1
+    found["served"] = True
+    for _ in range(callturns.AFTER if waited else 0):
+        await _turn()
     return _finish(one, found, errors)
 
 

@@ -10,6 +10,8 @@ import os
 import re
 from _thread import allocate_lock
 
+from . import callturns
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,4 +96,5 @@ def _load() -> dict[tuple[str, str], list[dict[str, Any]]]:
                 call = json.loads(line)
                 calls.setdefault((call["what"], call["name"]), []).append(call)
         _found = calls
+        callturns.learn([call for found in calls.values() for call in found])
     return _found
