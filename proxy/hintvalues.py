@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from tapeproxy.proxy.sidecar import Line
 from tapeproxy.tapes.exchanges import Tape
@@ -123,8 +123,8 @@ class HintCheck:
     def take(self, value: Value, line: Line) -> None:
         """Look at a hint of the replay, already redacted; `line` is what the shim wrote."""
         if value.what in CALLS:
-            if "taped" in line:
-                self._take_call(value, (str(line.get("taped_lane")), line["taped"]))
+            if (at := _place(line)) is not None:
+                self._take_call(value, at)
         else:
             self._compare(value)
 
@@ -133,7 +133,7 @@ class HintCheck:
         text = self._redactor.text
         what, name, lane = (text(str(line.get(key, ""))) for key in ("what", "name", "lane"))
         arguments = _redacted(str(line.get("args", "")).encode(errors="surrogateescape"), self._redactor).decode()
-        near = self._calls.get((str(line.get("taped_lane")), line.get("taped", -1)))
+        near = None if (at := _place(line)) is None else self._calls.get(at)
         where = text(str(line.get("where", "")))
         title = f"{call_title(what, name, arguments)} in lane {lane}" + (f" at {where}" if where else "")
         why = str(line.get("why"))
@@ -164,7 +164,7 @@ class HintCheck:
             return [f"a tool call on the tape was not made: {first}"]
         return [f"{len(missing)} tool calls on the tape were not made, the first {first}"]
 
-    def _take_call(self, value: Value, at: tuple[str, Any]) -> None:
+    def _take_call(self, value: Value, at: tuple[str, int]) -> None:
         taped, now = self._left.pop(at, None), Call.of(value)
         if taped is None:
             return
@@ -202,6 +202,12 @@ class HintCheck:
     def read(self, line: Line) -> Value | None:
         """The value of a line, redacted; None where it is malformed."""
         return self._reader(line, 0)
+
+
+def _place(line: Line) -> tuple[str, int] | None:
+    """The taped value that a line is about: its lane and number."""
+    lane, n = line.get("taped_lane"), line.get("taped")
+    return (lane, n) if isinstance(lane, str) and isinstance(n, int) else None
 
 
 def _reader(redactor: Redactor, seed: bytes) -> Callable[[Line, int], Value | None]:
