@@ -187,6 +187,6 @@ def test_a_refused_call_is_a_violation_in_words(fields: dict[str, Any], said: st
 
 def test_a_malformed_line_is_nothing() -> None:
     heard = Heard(line())
-    heard.take(line(n="x"))
+    heard.take(line() | {"n": "x"})
     heard.take(line() | {"data": {"call": 5, "args": 7}, "taped": "x", "taped_lane": None})
     assert heard.told == []

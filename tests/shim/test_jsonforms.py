@@ -252,9 +252,9 @@ def test_a_broken_form_is_a_value_error(text: str, forms: Any) -> None:
 
 def test_a_pydantic_model_comes_back(forms: Any) -> None:
     pydantic = pytest.importorskip("pydantic")
-    module = sys.modules[__name__]
-    module.Model = pydantic.create_model("Model", __module__=__name__, a=(int, 1), at=(datetime.datetime, ...))
-    value = module.Model(at=datetime.datetime(2026, 1, 2))
+    model = pydantic.create_model("Model", __module__=__name__, a=(int, 1), at=(datetime.datetime, ...))
+    vars(sys.modules[__name__])["Model"] = model  # as if it stood in the module
+    value = model(at=datetime.datetime(2026, 1, 2))
     assert forms.load(forms.dump(value)) == value
 
 
