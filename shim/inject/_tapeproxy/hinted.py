@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from . import callturns, channel, jsonforms, settings, tapedcalls, values
+from . import callturns, channel, edges, jsonforms, settings, tapedcalls, values
 from .callers import line_of
 from .clock import REAL
 from .lanes import LANE, Lane, current
@@ -96,7 +96,8 @@ def message(to: str, payload: object) -> None:
     number = _count(_sent, sender, to)
     data = {"from": sender, "number": number, "asked": lane.requests}
     _emit("message", to, lane, _where(), _fitting(jsonforms.dump_loosely, payload), data=data)
-    _edge("emit_out", sender, to, number)
+    if settings.EDGES:
+        edges.emit_out("message", _token(sender, to, number))
 
 
 def received(from_: str) -> None:
@@ -105,7 +106,9 @@ def received(from_: str) -> None:
         return
     lane = LANE.get(None) or current()
     receiver = agent_of(lane)
-    _edge("emit_in", from_, receiver, _count(_got, from_, receiver))
+    number = _count(_got, from_, receiver)
+    if settings.EDGES:
+        edges.emit_in("message", _token(from_, receiver, number))
 
 
 def final_state(state: object) -> None:
@@ -128,13 +131,9 @@ def _count(counts: dict[tuple[str, str], int], sender: str, to: str) -> int:
     return number
 
 
-def _edge(emit: str, sender: str, to: str, number: int) -> None:
-    """Half an edge of what happened before what; both halves have the same name in every run."""
-    try:
-        edges: Any = __import__(f"{__package__}.edges", fromlist=["edges"])
-    except ImportError:
-        return
-    getattr(edges, emit)("message", f"message:{sender}>{to}#{number}")
+def _token(sender: str, to: str, number: int) -> str:
+    """By what both ends of a message know it; the same in every run."""
+    return f"message:{sender}>{to}#{number}"
 
 
 # --- calls ---
@@ -165,6 +164,12 @@ class _Call:
         facts = {"call": self.lane.id, "args": self.args, "asked": self.asked, "began": self.began, "ended": _now()}
         facts.update(data)
         _emit(self.what, self.name, self.parent, self.where, content, error=error, data=facts)
+        self.back()
+
+    def back(self) -> None:
+        """The caller goes on, and knows what the body came to know: a replay tells that, too, where it did not run."""
+        if settings.EDGES:
+            edges.learn("call", edges.all_of(self.lane.id), self.parent)
 
     def tell_result(self, dump: Callable[[], str], error: str | None = None, **data: Any) -> None:
         """The same, where the result may have no form on a tape: the agent has it all the same."""
@@ -229,6 +234,7 @@ def call(what: str, name: str, function: Any, args: Any, kwargs: Any, errors: Er
             return _finished_later(one, found, errors)
         callturns.wait(found)
         found["served"] = True
+        one.back()
         return _finish(one, found, errors)
     try:
         result = _within(one.lane, function, args, kwargs)
@@ -258,7 +264,10 @@ def generate(what: str, name: str, function: Any, args: Any, kwargs: Any, errors
     one = _begin(what, name, function, args, kwargs)
     if serves(one.parent):
         found, taped = _generated(one, errors)
-        yield from taped["items"]
+        try:
+            yield from taped["items"]
+        finally:
+            one.back()
         return _end(one, found, taped, errors)
     items = _Items(one)
     body = _within(one.lane, function, args, kwargs)
@@ -296,12 +305,15 @@ async def generate_async(
     one = _begin(what, name, function, args, kwargs)
     if serves(one.parent):
         found, taped = _generated(one, errors)
-        await _turn()
-        for item in taped["items"]:
-            yield item
+        try:
             await _turn()
-        if found["data"].get("end") == "cancelled":
-            await _for_ever()
+            for item in taped["items"]:
+                yield item
+                await _turn()
+            if found["data"].get("end") == "cancelled":
+                await _for_ever()
+        finally:
+            one.back()
         _end(one, found, taped, errors)
         return
     items = _Items(one)
@@ -368,7 +380,10 @@ def _finish(one: _Call, found: dict[str, Any], errors: Errors) -> Any:
 
 async def _finished_later(one: _Call, found: dict[str, Any], errors: Errors) -> Any:
     if found["data"].get("end") == "cancelled":
-        await _for_ever()
+        try:
+            await _for_ever()
+        finally:
+            one.back()
     await _turn()
     waited = 0
     while waited < callturns.TURNS and callturns.owes(found):
@@ -377,6 +392,7 @@ async def _finished_later(one: _Call, found: dict[str, Any], errors: Errors) -> 
     found["served"] = True
     for _ in range(callturns.AFTER if waited else 0):
         await _turn()
+    one.back()
     return _finish(one, found, errors)
 
 
