@@ -30,7 +30,7 @@ _HEX_BYTES = 256
 _CHUNKS_FIRST, _CHUNKS_LAST = 16, 4
 _PARAMETER = 200
 """Characters of a parameter's value: a schema may be long, and --json has it whole."""
-_FACTS = frozenset({"process", "machine"})
+_FACTS = frozenset({"process", "machine", "hints"})
 """Notes that are no news to whoever reads a tape: the agent's own processes, and what requests say of the machine."""
 
 _COLUMNS = (

@@ -6,6 +6,8 @@ import orjson
 
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.hints import Absent, nowhere
+from tapeproxy.tapes.lockturns import without_lanes
 
 
 def keeps_order(tape: Tape, wanted: bool | None, path: Path) -> bool:
@@ -20,10 +22,13 @@ def keeps_order(tape: Tape, wanted: bool | None, path: Path) -> bool:
     return tape.head.threads if wanted is None else wanted
 
 
-def write_order(tape: Tape, path: Path) -> None:
-    """Write who acquired which lock, in the order of the tape, for this user's eyes only."""
+def write_order(tape: Tape, path: Path, absent: Absent = nowhere) -> None:
+    """Write who acquired which lock, in the order of the tape, for this user's eyes only.
+
+    `absent`: whether a lane is not going to run.
+    """
     path.touch(mode=0o600)
     with path.open("wb") as file:
-        for edge in (edge for edge in tape.edges if edge.asked is None):
+        for edge in without_lanes((edge for edge in tape.edges if edge.asked is None), absent):
             line = {"on": edge.on, "what": edge.what, "lane": edge.lane, "n": edge.n}
             file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))

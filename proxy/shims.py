@@ -24,7 +24,7 @@ from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.branches import seeds_of
 from tapeproxy.tapes.exchanges import Tape
-from tapeproxy.tapes.hints import HINTS, hinted
+from tapeproxy.tapes.hints import HINTS, USED, hinted
 from tapeproxy.tapes.lanes import LaneTag, has_edges
 from tapeproxy.tapes.records import Edge, Lane, Note
 from tapeproxy.tapes.redaction import Redactor
@@ -102,7 +102,7 @@ class Shims:
         write_reads(self._tape, reads)
         locks = self._folder / "locks"
         if self._threads:
-            write_order(self._tape, locks)
+            write_order(self._tape, locks, self._replayer.absent)
         hints = self._folder / "hints"
         if self.hints is not None:
             from tapeproxy.proxy.hintvalues import write_calls
@@ -164,7 +164,7 @@ class Shims:
         if self._values is not None:
             self._values.finish()
         if self.hints is not None:
-            self._notes += self.hints.finish(astray=bool(self._replayer.violations))
+            self._notes += self.hints.finish(astray=bool(self._replayer.violations) or self._replayer.fork is not None)
         self._compare_order()
         self._compare_meetings()
         for past in self._past.values():
@@ -250,6 +250,8 @@ class Shims:
                 said = self._troubles.take(line | {"text": text(str(line.get("text", "")))})
                 if said is not None:
                     self._replayer.drift(Drift("the shim", said))
+            case {"k": "note", "what": what} if what == USED and self.hints is not None:
+                pass  # of a fork, which is taped
             case {"k": "note", "what": what}:
                 self._notes.append(text(f"{what}: {line.get('text', '')}"))
             case {"k": "lane"} | {"k": "edge", "asked": int()} if self._edges:

@@ -26,6 +26,10 @@ USED = "hints"
 _MOST = 20
 
 
+type Absent = Callable[[str | None], bool]
+"""Whether a lane of a tape is not going to run in a replay."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call of a tool, or for a value, on a tape. `lane` is its body's own; `value.lane` is the caller's.
@@ -108,7 +112,7 @@ class Bodies:
         return found
 
 
-def absent_lanes(tape: Tape) -> Callable[[str | None], bool]:
+def absent_lanes(tape: Tape) -> Absent:
     """Whether a lane is within a call: of a replay that serves the calls, those are not there."""
     bodies = Bodies(tape)
     return (lambda lane: bodies.call_of(lane) is not None) if bodies else nowhere

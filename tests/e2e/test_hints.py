@@ -8,6 +8,7 @@ import pytest
 from clirun import Cli
 
 from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.hints import Bodies, calls, conclusions
 from tapeproxy.testing import FakeProvider
 
@@ -164,6 +165,70 @@ def test_what_differs_is_told(
     done = cli.run("replay", "t.jsonl.gz", "--", *argv, env={"URL": url})
     assert done.returncode == code, done.stderr
     assert [line for line in said if line not in done.stderr] == [], done.stderr
+
+
+def test_what_follows_a_call_comes_after_all_that_its_body_heard(taped: tuple[Cli, str, str]) -> None:
+    tape, _ = load(taped[0].cwd / "t.jsonl.gz")
+    causality = Causality.of(tape)
+    within = Bodies(tape).exchanges(tape)
+    for worker in ("m/t0", "m/t1"):
+        (after,) = [one.number for one in tape.exchanges if one.request.lane == worker]
+        assert all(causality.before(number, after) for number in within[f"{worker}/k0"])
+        assert not any(causality.before(number, after) for number in within["m/k1"])
+    (last,) = [one.number for one in tape.exchanges if one.request.lane == "m"]
+    assert all(causality.before(one.number, last) for one in tape.exchanges if one.number != last)
+
+
+FORKED = """
+import os, sys, threading, time, urllib.request
+from tapeproxy.hints import agent, final_state, message, tool
+
+def fetch(path):
+    with urllib.request.urlopen(os.environ["URL"] + path) as response:
+        return response.read().decode()
+
+@tool
+def look_up(name, known):
+    print(f"{name} runs", file=sys.stderr)
+    return [fetch(f"/search?q={name}+{time.time_ns()}"), time.time_ns()]
+
+def work(name):
+    with agent(name):
+        before = look_up(name, 0)
+        known = fetch(f"/search?q={name}")
+        found[name] = [known, before[1], look_up(name, len(known))[1]]
+        message("chief", found[name])
+
+found = {}
+workers = [threading.Thread(target=work, args=(name,)) for name in ("ann", "bob")]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+print(sorted(found.items()))
+final_state(found)
+"""
+
+
+def test_a_fork_serves_tools_outside_of_the_future_and_runs_those_inside(cli: Cli) -> None:
+    (cli.cwd / "agent.py").write_text(FORKED)
+    with FakeProvider() as provider:
+        env = {"URL": provider.url}
+        done = cli.run("record", "-o", "t.jsonl.gz", "--", sys.executable, "agent.py", env=env)
+        assert done.returncode == 0, done.stderr
+        tape, _ = load(cli.cwd / "t.jsonl.gz")
+        (edited,) = [one.number for one in tape.exchanges if one.request.url.endswith(b"?q=ann")]
+        asked = len(provider.requests)
+        done = cli.run("fork", "t.jsonl.gz", "--at", str(edited), "--body", "@other", "-o", "c.jsonl.gz", env=env)
+        assert done.returncode == 0, done.stderr
+        assert len(provider.requests) == asked + 1
+    assert "drift" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if line.endswith(" runs")] == ["ann runs"]
+    child, _ = load(cli.cwd / "c.jsonl.gz")
+    was, now = ({(one.value.lane, one.lane): one.value.content for one in calls(of)} for of in (tape, child))
+    assert was.keys() == now.keys()
+    assert [lane for (_, lane), content in was.items() if now[_, lane] != content] == ["m/t0/k1"]
+    replayed = cli.run("replay", "c.jsonl.gz", env=env)
+    assert (replayed.returncode, replayed.stdout) == (0, done.stdout), replayed.stderr
+    assert "4 tool calls served" in replayed.stderr
 
 
 def test_a_tape_made_without_hints_runs_the_tools(cli: Cli) -> None:

@@ -40,17 +40,22 @@ def use() -> None:
     _used.append(True)
     if _OFF:
         channel.emit("note", what="hints", text="the tape was made without them: tools run")
-    elif not settings.REPLAY:
+    elif not settings.REPLAY or settings.FORK:
         channel.emit("note", what="hints", text="the agent uses hints")
 
 
 def serves(lane: Lane) -> bool:
     """Whether calls of this lane get what is on the tape, and their bodies don't run."""
-    if getattr(settings, "FORK", False):
-        forked: Any = __import__(f"{__package__}.forkedtime", fromlist=["forkedtime"])
-        if forked.is_live(lane):
-            return False
-    return settings.REPLAY and tapedcalls.TOOLS != "live"
+    return settings.REPLAY and tapedcalls.TOOLS != "live" and not _is_live(lane)
+
+
+def _is_live(lane: Lane) -> bool:
+    """Whether a lane of a fork has left the tape."""
+    if not settings.FORK:
+        return False
+    from . import forkedtime
+
+    return forkedtime.is_live(lane)
 
 
 # --- agents, messages, conclusions ---
@@ -546,7 +551,7 @@ def _reason(error: Exception) -> str:
 
 
 def _note_untaped(what: str, where: str, reason: str) -> None:
-    if not settings.REPLAY:
+    if not settings.REPLAY or settings.FORK:
         channel.emit("note", what="untaped-result", text=f"{what} at {where}: {reason}")
 
 
@@ -558,4 +563,6 @@ def _emit(
         fields.update(length=len(content), digest=values.digest(content), content=content.decode())
     if error is not None:
         fields["error"] = error
+    if _is_live(lane):
+        fields["live"] = True
     channel.emit("value", lane=lane.id, n=values.number(lane.id), what=what, name=name, where=where, **fields)
