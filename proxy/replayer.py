@@ -78,7 +78,7 @@ class Replayer:
     complete are told to `order`, so answers may wait for them. `rules` come after the tape's own, which `taped_rules`
     False leaves out. `here`: facts of this machine. `fork`: what may go out to the world, where the tape is what a fork
     keeps of its own, and `anew` what it asks anew. `by_position_not_by_content`: see `tapes.positional`; for `minimize`
-    alone. `absent`: whether a lane of the tape is not going to run. Raises ValueError for a tape that can't be replayed.
+    alone. `absent`: whether a lane of the tape is not to run. Raises ValueError for a tape that can't be replayed.
     """
 
     tape: Tape

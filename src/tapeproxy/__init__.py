@@ -3,9 +3,8 @@
 This module knows the version; `what_if` and `what_if_async` (docs/FORK.md) are imported when they are asked for.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # not at run time: typing takes longer to load than the hints that an agent imports
     from tapeproxy.proxy.whatif import what_if as what_if
     from tapeproxy.proxy.whatif import what_if_async as what_if_async
 
