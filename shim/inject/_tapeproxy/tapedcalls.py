@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from _thread import allocate_lock
+from collections import deque
 
 from . import callturns
 
@@ -25,7 +26,42 @@ TOOLS = os.environ.get("TAPEPROXY_TOOLS", "")
 _TOKEN = re.compile(r"tpx([a-z2-7]{3})[a-z2-7]{8,}")
 _DIGITS = "abcdefghijklmnopqrstuvwxyz234567"
 _lock = allocate_lock()
-_found: dict[tuple[str, str], list[dict[str, Any]]] | None = None
+_found: dict[tuple[str, str], _Calls] | None = None
+
+
+class _Calls:
+    """The calls of one tool: by lane, and of each lane by arguments, all in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, list[dict[str, Any]]] = {}
+        self._left: dict[tuple[str, str], deque[dict[str, Any]]] = {}
+        self._secret: dict[str, list[dict[str, Any]]] = {}  # with a secret in their arguments
+
+    def add(self, call: dict[str, Any]) -> None:
+        lane, arguments = _home(call["lane"]), call["data"].get("args", "")
+        self.lanes.setdefault(lane, []).append(call)
+        self._left.setdefault((lane, arguments), deque()).append(call)
+        if "tpx" in arguments:
+            self._secret.setdefault(lane, []).append(call)
+
+    def take(self, lane: str, arguments: str) -> dict[str, Any] | None:
+        """The next call of a lane with these arguments, or the same but for what is secret."""
+        left = self._left.get((lane, arguments))
+        if left:
+            return left.popleft()
+        for call in self._like(lane, arguments):
+            left = self._left[lane, call["data"]["args"]]
+            if call in left:
+                left.remove(call)
+                return call
+        return None
+
+    def knows(self, lane: str, arguments: str) -> bool:
+        """Whether there is such a call at all."""
+        return (lane, arguments) in self._left or any(True for _ in self._like(lane, arguments))
+
+    def _like(self, lane: str, arguments: str) -> Iterator[dict[str, Any]]:
+        return (call for call in self._secret.get(lane, ()) if is_same(call["data"]["args"], arguments))
 
 
 def take(what: str, name: str, lane: str, arguments: str) -> tuple[dict[str, Any] | None, str, dict[str, Any] | None]:
@@ -34,27 +70,26 @@ def take(what: str, name: str, lane: str, arguments: str) -> tuple[dict[str, Any
     Why: `arguments` (the next one left has others), `used` (it was made before, as often as on the tape), `lane`
     (another lane's), or `name` (there is no call of that name).
     """
+    home = _home(lane)
     with _lock:
-        all_of_it = _load().get((what, name), [])
-        mine = [call for call in all_of_it if TOOLS == "any" or is_lanes(call["lane"], lane)]
-        alike = [call for call in mine if is_same(call["data"].get("args", ""), arguments)]
-        for call in alike:
-            if not call.get("taken"):
-                call["taken"] = True
-                return call, "", None
-        if alike:
+        calls = _load().get((what, name), _NONE)
+        call = calls.take(home, arguments)
+        if call is not None:
+            call["taken"] = True
+            return call, "", None
+        if calls.knows(home, arguments):
             return None, "used", None
-        left = [call for call in mine if not call.get("taken")]
-        if left:
-            return None, "arguments", left[0]
-        if any(is_same(call["data"].get("args", ""), arguments) for call in all_of_it if call not in mine):
+        mine = calls.lanes.get(home, [])
+        left = [one for one in mine if not one.get("taken")]
+        if not left and any(calls.knows(other, arguments) for other in calls.lanes):
             return None, "lane", None
-        return None, "arguments" if mine else "name", mine[-1] if mine else None
+        near = left[0] if left else mine[-1] if mine else None
+        return None, "name" if near is None else "arguments", near
 
 
-def is_lanes(taped: str, lane: str) -> bool:
-    """Whether a call of the lane `taped` is this lane's. Of lanes without a promised name, which is which is chance."""
-    return taped == lane or (taped.startswith("?") and lane.startswith("?"))
+def _home(lane: str) -> str:
+    """Where a lane's calls are. Of lanes without a promised name, which one is which is chance."""
+    return "" if TOOLS == "any" else "?" if lane.startswith("?") else lane
 
 
 def is_same(taped: str, now: str) -> bool:
@@ -85,16 +120,21 @@ def _tokens(text: str) -> Iterator[tuple[int, int]]:
             yield found.start(), at
 
 
-def _load() -> dict[tuple[str, str], list[dict[str, Any]]]:
+def _load() -> dict[tuple[str, str], _Calls]:
     global _found
     if _found is None:
         import json
 
-        calls: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        found: dict[tuple[str, str], _Calls] = {}
+        every: list[dict[str, Any]] = []
         with open(TAPED, encoding="utf-8") as file:
             for line in file:
                 call = json.loads(line)
-                calls.setdefault((call["what"], call["name"]), []).append(call)
-        _found = calls
-        callturns.learn([call for found in calls.values() for call in found])
+                every.append(call)
+                found.setdefault((call["what"], call["name"]), _Calls()).add(call)
+        _found = found
+        callturns.learn(every)
     return _found
+
+
+_NONE = _Calls()
