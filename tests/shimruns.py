@@ -14,7 +14,7 @@ import pytest
 
 from tapeproxy.shim import INJECT
 
-type Mode = Literal["bare", "record", "replay"]
+type Mode = Literal["bare", "record", "replay", "fork"]
 type Line = dict[str, Any]
 
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
@@ -112,12 +112,12 @@ def run(
 ) -> Run:
     """Run `python -c code args...` and collect its sidecar lines; `sidecar` is a folder, emptied of old ones.
 
-    `reads`: the lines of a recording; their clock records go to a replay.
+    `reads`: the lines of a recording; their clock records go to a replay or fork.
     """
     sidecar.mkdir(exist_ok=True)
     for old in sidecar.iterdir():
         old.unlink()
-    tape = write_reads(sidecar.parent / f"{sidecar.name}.reads.jsonl", reads) if mode == "replay" else None
+    tape = write_reads(sidecar.parent / f"{sidecar.name}.reads.jsonl", reads) if mode in ("replay", "fork") else None
     done = subprocess.run(
         [str(python), "-c", code, *args],
         env=environment(mode, sidecar=sidecar, seed=seed, reads=tape, extra=extra),

@@ -76,6 +76,8 @@ class Course:
         self.strayed += n - number if number >= 0 else 1
         exact = self.value(number) if number >= 0 else 0
         value = max(exact, least)
+        if time is not None and time < exact < least and not (self.extra or self.strayed) and self._jumps(number):
+            value = exact  # of a fork that polled longer than its parent, and whose time stood still for that
         if number < 0:
             self.stop = n
             return number, value
@@ -84,6 +86,9 @@ class Course:
         if value != exact:
             self.stop = number + 1
         return number, value
+
+    def _jumps(self, number: int) -> bool:
+        return self.numbers[bisect_right(self.numbers, number) - 1] == number
 
     def request(self, n: int, reads: int, slept: bool) -> tuple[int, int]:
         """The lane makes its request number `n` after `reads`: how many it has really made, and where it goes on."""
