@@ -109,7 +109,7 @@ class Recorder:
                 live.exchange = self._start(flow, live, body)
                 return
             # Chunked, so nobody knew its length before.
-            live.exchange = self._start(flow, live, b"")
+            live.exchange = self._start(flow, live, b"", body)
             live.exchange.upload_whole(body)
 
     def responseheaders(self, flow: "HTTPFlow") -> None:
@@ -162,11 +162,12 @@ class Recorder:
             self._served[flow.server_conn.id] += 1
             self._tape.serving(address[1], number, f"{self._redactor.text(tag.lane)}#{tag.n}")
 
-    def _start(self, flow: "HTTPFlow", live: _Live, body: bytes) -> TapedExchange:
+    def _start(self, flow: "HTTPFlow", live: _Live, body: bytes, follows: bytes = b"") -> TapedExchange:
+        """Tape a request with its `body`, or without one that `follows` in chunks."""
         request, tag = flow.request, live.tag
         if tag is None:
             self._untagged(flow.client_conn.peername[1])
-        source = None if self._origins is None else self._origins.source(flow, tag, live.headers, body)
+        source = None if self._origins is None else self._origins.source(flow, tag, live.headers, body or follows)
         headers, body = self._redactor.message(live.headers, body)
         live.inside = is_loopback(request.host) and self._is_inside(request.port)
         record = Request(

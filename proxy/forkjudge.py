@@ -21,6 +21,9 @@ from tapeproxy.tapes.matching import Ask
 from tapeproxy.tapes.records import End, Request
 from tapeproxy.tapes.violations import Violation
 
+_LONG = 260
+"""Bytes of a request line that are shown."""
+
 
 class ForkJudge:
     """The decisions of one fork of `parent`. `replayer` has what the plan keeps of it.
@@ -76,6 +79,12 @@ class ForkJudge:
         self.mutated += changed
         self.reused += not changed
         return self._ticket(decision, "mutated" if changed else "reused", self._ends.get(number))
+
+    def refused(self, line: bytes, reason: str) -> None:
+        """The wire could not read a request: nobody knows whether the tape has it."""
+        shown = self._replayer.redactor.url(line[:_LONG]).decode("utf-8", "backslashreplace")
+        what = f"a request could not be read, and went nowhere: {reason.partition(':')[0]}"
+        self._replayer.violate(Violation("malformed", shown, what))
 
     def ended(self, verdict: Verdict) -> None:
         """The exchange is over."""

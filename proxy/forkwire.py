@@ -1,6 +1,6 @@
 """The wire of a fork: a record wire whose requests are decided first. Knows which addons that takes."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tapeproxy.proxy.mitm import RecordWire, WireOptions
 from tapeproxy.proxy.processes import RunProcesses
@@ -9,6 +9,8 @@ from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mitmproxy.connection import Client
 
     from tapeproxy.addons.sockets import Resets
     from tapeproxy.addons.tape import Tape
@@ -32,6 +34,14 @@ class ForkWire(RecordWire):
     def obey(self, judge: Judge, port: int) -> None:
         """Have `judge` decide; before `start`."""
         self._judge, self._tape_port = judge, port
+
+    def _settings(self) -> dict[str, Any]:
+        # What is not HTTP can't be decided about, so it does not pass.
+        return super()._settings() | {"rawtcp": False}
+
+    def _refused(self, line: bytes, reason: str, server: tuple[str, int] | None, client: "Client") -> None:
+        super()._refused(line, reason, server, client)
+        self._judge.refused(line, reason)
 
     def _taping(self, resets: "Resets") -> list[object]:
         from tapeproxy.addons.forkgate import ForkGate

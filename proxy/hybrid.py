@@ -185,7 +185,8 @@ class _Fork:
         replayer, judge, plan = self._replayer, self._judge, self._settings.plan
         shims = self._parts.shims
         to_serve = plan.served | plan.mutated.keys()
-        unasked = [one.number for one in replayer.index.unused() if one.number in to_serve]
+        cards = replayer.index.cards()
+        unasked = [card.number for card in cards if not card.used and not card.inside and card.number in to_serve]
         drifts = replayer.drifts
         return Forked(
             exit_code(self._settings, recorded, violations=bool(replayer.violations), drifts=bool(drifts)),

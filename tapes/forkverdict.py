@@ -29,6 +29,10 @@ class Judge(Protocol):
         """Decide about a request as the client sent it, with its body in bytes; `port`: the client's own."""
         ...
 
+    def refused(self, line: bytes, reason: str) -> None:
+        """The wire has refused a request itself, which it could not read: `line` is its first."""
+        ...
+
     def ended(self, verdict: Verdict) -> None:
         """The exchange that this was decided about is over."""
         ...
