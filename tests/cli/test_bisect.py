@@ -168,6 +168,23 @@ def test_what_cannot_be_searched(words: list[str], said: str, here: Cli, reposit
     assert repository.state() == before
 
 
+def test_a_merge_that_is_found_can_be_searched_in_turn(here: Cli, repository: Repository) -> None:
+    ids = small(repository, GOOD, GOOD)
+    repository.git("checkout", "-qb", "side", ids[0])
+    broken = repository.commit("broken aside", BAD)
+    repository.git("checkout", "-q", "main")
+    (repository.folder / "other.py").write_text("")
+    small(repository, GOOD)
+    repository.git("merge", "-q", "--no-ff", "-X", "theirs", "-m", "merge side", "side")
+    repository.git("checkout", "-q", broken, "--", "plan.py")
+    repository.git("commit", "--allow-empty", "-q", "--amend", "--no-edit")
+    merged = repository.git("rev-parse", "HEAD")
+    done = here.run("bisect", TAPE, "--commits", f"{ids[0]}..main", *RUN)
+    assert done.stdout.startswith(f"first bad commit: {merged}"), done.stderr
+    again = f"{merged[:12]}^1..{merged[:12]}^2"
+    assert f"what it brought in can be searched: --commits {again}" in done.stdout
+
+
 def test_outside_of_a_repository(here: Cli, tmp_path: Path) -> None:
     done = Cli(tmp_path, here.home).run("bisect", "good.tape.jsonl.gz", "--commits", "a..b", *RUN)
     assert (done.returncode, "not a git repository" in done.stderr) == (2, True)

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -242,3 +243,19 @@ def argv() -> list[str]:
 def test_what_cannot_be_searched(words: list[str], said: str, cli: Cli, tool: Tool, tape: Path) -> None:
     done = bisect(cli, tape, tool, *words)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_in_a_probe_no_agent_is_left(number: int, cli: Cli, tape: Path) -> None:
+    # The agent's end of the pipe is closed when it is gone, and whatever it has started.
+    fifo = cli.cwd / "fifo"
+    os.mkfifo(fifo)
+    agent = "import time; held = open('fifo', 'w'); print('there', file=held, flush=True); time.sleep(90)"
+    process = cli.start("bisect", str(tape), "--", sys.executable, "-c", agent)
+    with fifo.open() as reader:
+        assert reader.readline() == "there\n"
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=60)
+        assert reader.read() == ""
+    assert (process.returncode, "tapeproxy: stopped" in stderr) == (130, True), stderr
