@@ -41,6 +41,7 @@ from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.redactionrules import RedactionRules
 from tapeproxy.tapes.secretvars import secret_names
 from tapeproxy.tapes.tokens import placeholder
+from tapeproxy.tapes.valuefutures import with_changes
 from tapeproxy.tapes.violations import Drift, Violation
 
 type Noticed = Callable[[Violation | Drift], None]
@@ -137,7 +138,8 @@ class _Fork:
             await wire.start()
             wire.failures.at_first = lambda error: self._tape.lost(f"something could not be taped: {error}")
             if recording.shim:
-                shims = ForkShims(settings.parent.tape, settings.plan, self._replayer, self._redactor, self._strangers)
+                told = with_changes(settings.parent.tape, settings.plan.values)
+                shims = ForkShims(told, settings.plan, self._replayer, self._redactor, self._strangers)
                 self._tape.heard = shims.hear
             # Last, so that a port in use leaves no tape, and replaces none.
             folder = open_child(

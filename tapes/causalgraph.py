@@ -140,6 +140,14 @@ class CausalGraph:
             return asked + 1, 0
         return max(asked, 0), n if kind == _MET and asked >= 0 else 0
 
+    def event_at(self, place: Place) -> int:
+        """The event that stands at a place. Raises KeyError where there is none."""
+        keys = self._keys[place.lane]
+        at = bisect_left(keys, place.key)
+        if keys[at : at + 1] != [place.key]:
+            raise KeyError(place)
+        return self._first[place.lane] + at
+
     def count(self, event: int) -> int:
         """The requests and answers of the event's lane, up to it."""
         return self._counts[event]

@@ -27,8 +27,10 @@ from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.eventnames import find_event, find_lane
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.forkplan import CausalOrder, ClockJump, ForkPlan, Outgoing, Rerun, fork_at
+from tapeproxy.tapes.jsonedits import write_value
 from tapeproxy.tapes.records import Json, Request
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.valuefutures import change_value
 
 BEGINNING: Final = 0
 """The number of no exchange: the fork leaves its tape before the first."""
@@ -66,7 +68,10 @@ def plan_edits(
         if one != BEGINNING and (errors := misfits(tape.exchanges[one - 1].request, of_one)):
             raise errors[0]
     rewrites: Mapping[int, Outgoing] = {one: _rewriting(of_one) for one, of_one in sent.items()}
-    plan = fork_at(tape, causality, begins, mutated, rerun=rerun, outgoing=rewrites)
+    values = [change_value(tape, one.lane, one.n, write_value(one.value)) for one in known if isinstance(one, ToolEdit)]
+    if values and number == BEGINNING:
+        raise UsageError("what a tool gave cannot be changed where everything runs live", fix="leave out --at 0")
+    plan = fork_at(tape, causality, begins, mutated, rerun=rerun, outgoing=rewrites, values=values)
     return Fork(plan=_of_the_run(tape, plan, known), edits=tuple(known), begins=begins)
 
 
@@ -129,8 +134,6 @@ def _of_the_run(tape: Tape, plan: ForkPlan, edits: Sequence[Edit]) -> ForkPlan:
                 if tape.head.seed is None:
                     raise UsageError("the tape has no seed: it was recorded without the shim")
                 plan = replace(plan, seeds={**plan.seeds, edit.lane: edit.seed})
-            case ToolEdit():
-                raise _no_value(tape, edit)
             case _:
                 pass
     return plan
@@ -142,9 +145,3 @@ def _jump(edit: ClockEdit) -> ClockJump:
     moment = datetime.fromisoformat(edit.to)
     since = moment - datetime.fromisoformat("1970-01-01T00:00:00+00:00")
     return ClockJump((since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000, absolute=True)
-
-
-def _no_value(tape: Tape, edit: ToolEdit) -> UsageError:
-    there = [str(value.n) for _, value in tape.values if value.lane == edit.lane and value.what == "tool"]
-    made = f"it has {', '.join(there[:12])}" if there else "it has none"
-    return UsageError(f"lane {edit.lane} has no value {edit.n} of a tool: {made}", where=f"{edit.lane}#{edit.n}")

@@ -27,7 +27,10 @@ from tapeproxy.tapes.cuts import (
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Exchange, Shelved, Tape, outlines
 from tapeproxy.tapes.lanes import LaneTag, has_edges
-from tapeproxy.tapes.records import Request
+from tapeproxy.tapes.records import Request, Value
+from tapeproxy.tapes.valuefutures import Changed
+
+_NEVER = 1 << 40
 
 type Rerun = Literal["future", "changed"]
 """What runs again: all of the causal future, or only what asks something else than on the tape."""
@@ -71,7 +74,8 @@ class ForkPlan:
     tape get the tape's answer all the same. `outgoing`: edits of live requests, by the number of the exchange that
     they stand for on the tape (same lane, same place in it); 0: of all of them. `cut`: the lanes of the future.
     `lanes`: all lanes of the tape. `clock`: what the clock jumps to at a cut; None: real time. `environment`: variables
-    to set, None to unset. `seeds`: a lane's new seed from its cut on, 64 hex digits.
+    to set, None to unset. `seeds`: a lane's new seed from its cut on, 64 hex digits. `values`: what tools give instead
+    of what is on the tape, by lane and number.
     """
 
     branch: tuple[int, ...] = ()
@@ -85,6 +89,7 @@ class ForkPlan:
     clock: ClockJump | None = None
     environment: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     seeds: Mapping[str, str] = field(default_factory=dict[str, str])
+    values: Mapping[tuple[str, int], Value] = field(default_factory=dict[tuple[str, int], Value])
 
     def keeps(self, number: int) -> bool:
         """Whether this exchange's answer may be given out."""
@@ -115,8 +120,9 @@ def fork_at(
     *,
     rerun: Rerun = "future",
     outgoing: Mapping[int, Outgoing] | None = None,
+    values: Sequence[Changed] = (),
 ) -> ForkPlan:
-    """Leave the tape at the answer of exchange `number`; 0: at its beginning.
+    """Leave the tape at the answer of exchange `number`; 0: at its beginning, or where `values` were given.
 
     `mutated`: exchanges with changed answers, by number. Where `number` is not among them, it is asked again itself.
     Raises UsageError for a number that is not on the tape, and for a changed answer that nobody would get.
@@ -130,18 +136,25 @@ def fork_at(
     everyone = frozenset(range(1, len(tape.exchanges) + 1)) - inside
     rows = rows_of(tape)
     live = everyone
-    if branch:
-        after = frozenset(again).union(*map(causality.future, branch))
+    if branch or values:
+        after = frozenset(again).union(*map(causality.future, branch), *(value.future for value in values))
         live = with_rest_of_lanes(rows, after, branch) - inside
     for lost in sorted(live & changed.keys()) if rerun == "future" else ():
         what = f"the answer of event {lost} can't be changed: it comes after another change, and is asked anew"
         raise UsageError(what, fix="leave it out, or reuse what is asked as on the tape: --rerun changed")
+    known = _known_since(tape, rows, branch, changed, everyone - live)
+    given = [value.t for value in values]
     frontier = Frontier(
         firsts_of(rows, live, branch),
-        _known_since(tape, rows, branch, changed, everyone - live),
-        {tape.exchanges[one - 1].request.lane or UNLANED for one in changed} if branch else rows.keys(),
-        _reached(causality, branch) if has_edges(tape.head) and branch else None,
+        (lambda lane: min(given) if not branch else min(known(lane), *given)) if given else known,
+        {tape.exchanges[one - 1].request.lane or UNLANED for one in changed} if branch or values else rows.keys(),
+        _reached(causality, branch, values) if has_edges(tape.head) and (branch or values) else None,
     )
+    cut = cuts_of(tape, rows, frontier)
+    for value in values:
+        if value.lane not in cut or cut[value.lane].requests >= value.asked:
+            # Only a request says for sure that the lane has the value.
+            cut[value.lane] = Cut(value.asked, 0, _NEVER)
     return ForkPlan(
         branch=tuple(sorted(branch)),
         served=everyone - live - changed.keys(),
@@ -149,8 +162,9 @@ def fork_at(
         live=live - changed.keys(),
         rerun=rerun,
         outgoing=edits,
-        cut=cuts_of(tape, rows, frontier),
+        cut=cut,
         lanes=lanes_of(tape, rows),
+        values={(value.lane, value.value.n): value.value for value in values},
     )
 
 
@@ -279,10 +293,10 @@ def _last_served(
     return since
 
 
-def _reached(causality: CausalOrder, branch: Iterable[int]) -> dict[str, tuple[int, int]]:
+def _reached(causality: CausalOrder, branch: Iterable[int], values: Iterable[Changed]) -> dict[str, tuple[int, int]]:
     """Of each lane, the earliest that it knows of any of these."""
     found: dict[str, tuple[int, int]] = {}
-    for number in branch:
-        for lane, place in causality.reached(number).items():
+    for reached in (*map(causality.reached, branch), *(value.reached for value in values)):
+        for lane, place in reached.items():
             found[lane] = min(found.get(lane, place), place)
     return found

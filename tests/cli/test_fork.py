@@ -110,7 +110,7 @@ def test_where_the_tape_is_left(words: Sequence[str], branch: list[int], live: l
         (["--request-set", "1:$.a.b=1"], "$ has no 'a': it is an object with"),
         (["--lane-seed", "m/t9=new"], "there is no lane 'm/t9' on the tape"),
         (["--lane-seed", "m=new"], "the tape has no seed"),
-        (["--at", "1", "--value", "m#0=1"], "lane m has no value 0 of a tool: it has none"),
+        (["--at", "1", "--value", "m#0=1"], "lane m has no value 0 of a tool"),
         (["--edit"], "it is not said which answer is to be edited"),
         (["--at", "x", "--edit"], "'x' names no exchange"),
         (["--at", "2", "--text", "x", "--text", "3::y"], "it comes after another change"),

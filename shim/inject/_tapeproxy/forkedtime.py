@@ -101,6 +101,12 @@ def is_live(lane: Any = None) -> bool:
     return bool(lane.live)
 
 
+def leave(lane: Any) -> None:
+    """The lane leaves the tape here: it has got something that is not on it."""
+    if not lane.live:
+        _go_live(lane)
+
+
 def _turn(lane: Any, number: int) -> int:
     """Make a read that does not simply tick, or that may be the first one past the lane's cut."""
     if _is_due(lane):
