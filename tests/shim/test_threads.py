@@ -129,5 +129,7 @@ future = pool.submit(fail); error = weakref.ref(future.exception()); pool.shutdo
 del future, pool
 print(error())
 """
-    for mode in ("bare", "record"):
-        assert run(code, mode=mode, python=python, sidecar=sidecar).stdout == "None\n"
+    assert run(code, mode="bare", python=python, sidecar=sidecar).stdout == "None\n"
+    for edges in "01":
+        extra = {"TAPEPROXY_EDGES": edges}
+        assert run(code, python=python, sidecar=sidecar, extra=extra).stdout == "None\n"
