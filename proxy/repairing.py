@@ -18,7 +18,8 @@ from tapeproxy.proxy.tapefile import is_being_written, is_locked, read_entries, 
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import assemble
-from tapeproxy.tapes.records import Lane, Note, Record, Value
+from tapeproxy.tapes.lanes import ANSWER, SERVE, START
+from tapeproxy.tapes.records import Edge, Lane, Note, Record, Value
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.repairing import Kept, Losses, closing_note, rewritten, told
 from tapeproxy.tapes.secretvars import secret_values
@@ -110,11 +111,13 @@ def _leftovers(folder: Path, kept: Kept, environment: Mapping[str, str]) -> tupl
             record = values.read(line, kept.t) if is_value else to_record(line, kept.t, epoch, redactor)
             if record is None or not kept.lacks(record):
                 continue
-            if isinstance(record, Note | Value) and not redactable:
+            # A token of an edge may be the agent's own text; the names of lanes are not.
+            told = isinstance(record, Note | Value) or (isinstance(record, Edge) and _is_own_token(record))
+            if told and not redactable:
                 left_out += 1
                 continue
             if isinstance(record, Lane) and record.name is not None and not redactable:
-                record = Lane(t=record.t, id=record.id, what=record.what)
+                record = Lane(t=record.t, id=record.id, what=record.what, origin=record.origin)
             added.append(record)
         return added, left_out + sidecars.unfinished
     finally:
@@ -126,3 +129,9 @@ def beside(tape: Path) -> Path:
     name = tape.name
     suffix = next((suffix for suffix in (".tape.jsonl.gz", ".jsonl.gz") if name.endswith(suffix)), tape.suffix)
     return tape.with_name(f"{name[: len(name) - len(suffix)]}-repaired{suffix}")
+
+
+def _is_own_token(edge: Edge) -> bool:
+    if edge.asked is None or edge.at is not None:
+        return False
+    return edge.what not in (SERVE, ANSWER, START, "exit", "result")

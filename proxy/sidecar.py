@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from tapeproxy.tapes.errors import TapeWriteError
+from tapeproxy.tapes.lanes import ANSWER, SERVE
 from tapeproxy.tapes.records import Clock, Done, Edge, Env, Json, Lane, LaneEnd, Note, Record
 from tapeproxy.tapes.redaction import Redactor
 
@@ -173,8 +174,8 @@ def read_edge(line: Line, t: int, redactor: Redactor) -> Edge | None:
     """The edge that a line tells of, at which one lane came to know what another knew; None for any other line."""
     match line:
         case {"what": str(what), "on": str(on), "lane": str(lane), "n": int(n), "asked": int(asked)}:
-            if min(n, asked) < 0:
-                return None
+            if min(n, asked) < 0 or (what in (SERVE, ANSWER) and on.startswith("@")):
+                return None  # the latter: nobody knows which request came from that port
             on, lane = redactor.text(on), redactor.text(lane)
             out = line.get("out") is True
             return Edge(t=t, what=what, on=on, lane=lane, n=n, asked=asked, at=_point(line.get("at")), out=out)

@@ -33,6 +33,25 @@ EPOCH = 1_000
             Edge(t=9, what="refused", on="m#a:0", lane="m/t0", n=4),
         ),
         ({"k": "edge", "what": "refused", "on": "m#a:0", "lane": "m/t0", "n": -1}, None),
+        (
+            {"k": "edge", "what": "join", "on": "m/t0", "lane": "m", "n": 1, "asked": 2, "at": [3, 4]},
+            Edge(t=9, what="join", on="m/t0", lane="m", n=1, asked=2, at=(3, 4)),
+        ),
+        (
+            {"k": "edge", "what": "message", "on": "a>b", "lane": "m", "n": 0, "asked": 0, "out": True},
+            Edge(t=9, what="message", on="a>b", lane="m", n=0, asked=0, out=True),
+        ),
+        (
+            {"k": "edge", "what": "join", "on": "m/t0", "lane": "m", "n": 1, "asked": 2, "at": [3, "4"]},
+            Edge(t=9, what="join", on="m/t0", lane="m", n=1, asked=2),
+        ),
+        ({"k": "edge", "what": "serve", "on": "@40000#0", "lane": "m", "n": 0, "asked": 0}, None),
+        ({"k": "edge", "what": "join", "on": "m/t0", "lane": "m", "n": 0, "asked": -1}, None),
+        (
+            {"k": "lane", "id": "m/t0", "kind": "t", "name": "alice", "from": ["m", 1, 0]},
+            Lane(t=9, id="m/t0", what="thread", name="alice", origin=("m", 1, 0)),
+        ),
+        ({"k": "lane", "id": "m/t0", "kind": "t", "from": ["m", 1]}, Lane(t=9, id="m/t0", what="thread")),
         ({"k": "note", "what": "x", "text": "y", "data": 1}, Note(t=9, what="x", text="y", data={"data": 1})),
         ({"k": "clock", "lane": "m", "n": "3", "ns": 1}, None),
         ({"k": "clock"}, None),
