@@ -11,7 +11,8 @@ from typing import Self
 
 from tapeproxy.tapes.causalgraph import Asking, CausalGraph, Meeting
 from tapeproxy.tapes.exchanges import Tape
-from tapeproxy.tapes.meetings import NO_LANE, askings_of, meetings_of, names_of
+from tapeproxy.tapes.lanes import NO_LANE
+from tapeproxy.tapes.meetings import askings_of, meetings_of, names_of
 
 _PASTS = 256
 

@@ -14,6 +14,8 @@ EDGE_RULES = 1
 START, SERVE, ANSWER = "start", "serve", "answer"
 """Edges that are told by the lane that lets something out: to a process that it starts, and to a client that it
 answers; and by a server that begins with a client's request."""
+NO_LANE = ""
+"""Stands for the lane of requests that say nothing of theirs."""
 
 _TAG = re.compile(rb"([!-\"$-~]{1,200})#([0-9]{1,15})@([0-9]{1,15})(?:~([0-9]{1,15})\.([0-9]{1,15}))?")
 
@@ -58,3 +60,8 @@ def split_tag(headers: Headers) -> tuple[LaneTag | None, Headers]:
 def has_edges(head: Head) -> bool:
     """Whether the tape says where its lanes met."""
     return head.rules.get("edges") == EDGE_RULES
+
+
+def is_floating(lane: str) -> bool:
+    """Whether nobody knows what the lane descends from: its name is chance, or it has none."""
+    return lane == NO_LANE or lane.startswith("?") or "/i:" in lane

@@ -9,15 +9,16 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tapeproxy.tapes.causality import Causality
-from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Tape
-from tapeproxy.tapes.lanes import ANSWER, SERVE, LaneTag
-from tapeproxy.tapes.meetings import is_floating
+from tapeproxy.tapes.lanes import ANSWER, SERVE, LaneTag, is_floating
 from tapeproxy.tapes.records import Edge, Lane
 from tapeproxy.tapes.violations import Drift
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.causality import Causality
+    from tapeproxy.tapes.differences import Difference
 
 _MOST = 8
 """Edges that a drift names."""
@@ -49,6 +50,8 @@ def compare_meetings(tape: Tape, edges: Iterable[Edge], lanes: Iterable[Lane], s
     odd |= {lane for lane in {*was} & {*became} if was[lane] != became[lane]}
     if not any(_counts(lane) for lane in odd):
         return []
+    from tapeproxy.tapes.causality import Causality  # in most replays nothing of this is needed
+
     then = Causality.of(_cut(tape, tape.edges, tape.lanes), served)
     replayed = Causality.of(_cut(tape, edges, lanes), served)
     found = list[Drift]()
@@ -100,14 +103,16 @@ def _cut(tape: Tape, edges: Iterable[Edge], lanes: Iterable[Lane]) -> Tape:
     return replace(tape, edges=edges, lanes=[lane for lane in lanes if _TOOL.search(lane.id) is None])
 
 
-def _clock(causality: Causality, number: int) -> Mapping[str, int]:
+def _clock(causality: "Causality", number: int) -> Mapping[str, int]:
     return {lane: count for lane, count in causality.clock(number).items() if _counts(lane)}
 
 
 def _differences(
-    taped: Mapping[str, set[_Row]], now: Mapping[str, set[_Row]], lane: str, n: int, names: Causality
-) -> Iterator[Difference]:
+    taped: Mapping[str, set[_Row]], now: Mapping[str, set[_Row]], lane: str, n: int, names: "Causality"
+) -> "Iterator[Difference]":
     """The edges of a lane up to its request `n` that only one of the two has."""
+    from tapeproxy.tapes.differences import Difference
+
     was = Counter(_text(row, names) for row in sorted(taped.get(lane, ())) if row.asked <= n and not row.out)
     became = Counter(_text(row, names) for row in sorted(now.get(lane, ())) if row.asked <= n and not row.out)
     lost, new = list((was - became).elements()), list((became - was).elements())
@@ -117,8 +122,10 @@ def _differences(
         )
 
 
-def _clock_differences(then: Causality, now: Causality, number: int) -> Iterator[Difference]:
+def _clock_differences(then: "Causality", now: "Causality", number: int) -> "Iterator[Difference]":
     """Of a lane that met the same ones: who of them knew other things."""
+    from tapeproxy.tapes.differences import Difference
+
     was, became = _clock(then, number), _clock(now, number)
     odd = sorted(lane for lane in {*was, *became} if was.get(lane) != became.get(lane))
     for lane in odd[:_MOST]:
@@ -126,6 +133,6 @@ def _clock_differences(then: Causality, now: Causality, number: int) -> Iterator
         yield Difference(where, str(was.get(lane, 0)), str(became.get(lane, 0)))
 
 
-def _text(row: _Row, names: Causality) -> str:
+def _text(row: _Row, names: "Causality") -> str:
     after = "" if row.at == (-1, -1) else f" after its request {row.at[0]}" if row.at[0] else " before it asked"
     return f"{row.what} of {names.name(row.on)}{after}"

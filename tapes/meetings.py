@@ -11,11 +11,8 @@ from collections.abc import Set as AbstractSet
 
 from tapeproxy.tapes.causalgraph import Asking, Meeting, Place, after, end_of, in_request
 from tapeproxy.tapes.exchanges import Exchange, Tape, outlines
-from tapeproxy.tapes.lanes import ANSWER, SERVE, START, has_edges
+from tapeproxy.tapes.lanes import ANSWER, NO_LANE, SERVE, START, has_edges, is_floating
 from tapeproxy.tapes.records import Edge
-
-NO_LANE = ""
-"""Stands for the lane of requests that say nothing of theirs."""
 
 type _Times = list[tuple[int, int, int]]
 """Of a lane's requests in their order: number in the lane, when it was asked, when its answer had come."""
@@ -109,11 +106,6 @@ def names_of(tape: Tape) -> dict[str, str]:
     names = {lane.id: lane.name for lane in tape.lanes if lane.name}
     times = Counter(names.values())
     return {lane: name for lane, name in names.items() if times[name] == 1}
-
-
-def is_floating(lane: str) -> bool:
-    """Whether nobody knows what the lane descends from: its name is chance, or it has none."""
-    return lane == NO_LANE or lane.startswith("?") or "/i:" in lane
 
 
 def _seat(exchange: Exchange) -> tuple[str, int]:
