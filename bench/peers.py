@@ -1,8 +1,9 @@
-"""Installs the peers, at pinned versions, into bench/peers/: `python -m bench.peers`. Tells where they are.
+"""Installs the peers, at pinned versions, into bench/peers/ (or $BENCH_PEERS): `python -m bench.peers`.
 
 What can't be installed is said, and is missing then: its cells of the table tell.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from bench.processes import MissingError
 
-FOLDER = Path(__file__).resolve().parent / "peers"
+FOLDER = Path(os.environ.get("BENCH_PEERS") or Path(__file__).resolve().parent / "peers").absolute()
 PYTHON = {"httpx": "0.28.1", "vcrpy": "9.4.2", "cassetter": "0.16.1", "reeltime": "1.0.0", "timefork": "0.3.3"}
 NODE = {"mockttp": "4.3.0", "wiremock": "3.13.2"}
 _VENV = FOLDER / "venv"
