@@ -5,12 +5,13 @@ import compileall
 import sys
 import tempfile
 import time
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import machine, peers, report
 from bench.figures import Bench, Line, Skipped
-from bench.processes import ROOT, FailedError, MissingError
+from bench.processes import ROOT
 from bench.rows import ROWS
 
 _DOCUMENT = ROOT / "docs" / "BENCHMARKS.md"
@@ -68,7 +69,8 @@ def _row(name: str, bench: Bench) -> list[Line | Skipped]:
     lines: list[Line | Skipped] = []
     try:
         lines.extend(ROWS[name](bench))
-    except (MissingError, FailedError, OSError, ValueError) as error:
+    except Exception as error:  # whatever it is, the other rows are measured; this one tells, and the exit code does
+        traceback.print_exc()
         lines.append(Skipped(f"row `{name}`", f"{type(error).__name__}: {error}", ours_failed=True))
     return lines
 

@@ -63,14 +63,20 @@ def ask(command: Sequence[str], job: Mapping[str, Any], env: Mapping[str, str] |
         raise FailedError(f"{command[0]} printed {said[:200]!r}") from None
 
 
-def run(command: Sequence[str], env: Mapping[str, str] | None = None, given: str = "", folder: Path = ROOT) -> str:
+def run(
+    command: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    given: str = "",
+    folder: Path = ROOT,
+    patience: float = _PATIENCE,
+) -> str:
     """Run a command to its end; what it printed. Raises FailedError, also when it takes too long."""
     try:
         done = subprocess.run(
-            command, input=given, capture_output=True, text=True, check=False, cwd=folder, env=env, timeout=_PATIENCE
+            command, input=given, capture_output=True, text=True, check=False, cwd=folder, env=env, timeout=patience
         )
     except subprocess.TimeoutExpired:
-        raise FailedError(f"took longer than {_PATIENCE:.0f} s") from None
+        raise FailedError(f"took longer than {patience:.0f} s") from None
     except OSError as error:
         raise FailedError(str(error)) from None
     if done.returncode != 0:

@@ -42,6 +42,7 @@ def _replay(bench: Bench, tape: Path) -> tuple[float, float]:
     # The launcher has little memory itself: a child's peak begins with that of the process it is forked from.
     command = [sys.executable, "-c", _LAUNCHER, *tapeproxy(), "replay", "-q", "--no-shim", str(tape), "--"]
     job = json.dumps({"connections": 1, "conversations": 1, "turns": 1})
-    said = run([*command, *python("load")], environment(bench.folder), job)
+    patience = 200.0 if bench.full else 30.0
+    said = run([*command, *python("load")], environment(bench.folder), job, patience=patience)
     seconds, kilobytes = said.splitlines()[-1].split()
     return float(seconds), int(kilobytes) * 1024 / _MB
