@@ -155,6 +155,9 @@ class Teller:
         self.taped_in = replaying.tape.head.cwd
         if self._guard:
             click.echo(f"tapeproxy: {printable(self._guard)}", err=True)
+            self._guard = ""
+        if replaying.ending is None:
+            return  # called again when it is known
         seal = replaying.tape.seal
         for line in not_whole(sealed=replaying.ending.sealed, outcome="" if seal is None else seal.outcome):
             click.echo(f"tapeproxy: {line}", err=True)

@@ -87,7 +87,7 @@ class ManyReplays:
             replayed=session.verdict(settings, None, time.monotonic_ns() - run.began),
             replay=settings,
             taped_in=session.tape.head.cwd,
-            sealed=session.ending.sealed,
+            sealed=session.ending is not None and session.ending.sealed,
             outcome="" if seal is None else seal.outcome,
         )
 

@@ -78,7 +78,8 @@ class Replayer:
     complete are told to `order`, so answers may wait for them. `rules` come after the tape's own, which `taped_rules`
     False leaves out. `here`: facts of this machine. `fork`: what may go out to the world, where the tape is what a fork
     keeps of its own, and `anew` what it asks anew. `by_position_not_by_content`: see `tapes.positional`; for `minimize`
-    alone. `absent`: whether a lane of the tape is not to run. Raises ValueError for a tape that can't be replayed.
+    alone. `absent`: whether a lane of the tape is not to run. `known`: of a tape that is still being read, how many
+    exchanges are there; see `is_certain`. Raises ValueError for a tape that can't be replayed.
     """
 
     tape: Tape
@@ -104,6 +105,7 @@ class Replayer:
     here: Facts = field(default_factory=dict[Fact, tuple[str, ...]])
     fork: "ForkPlan | None" = None
     anew: tuple[Exchange, ...] = ()
+    known: int | None = None
     reading: Reading = field(init=False)
     _redact_url: Callable[[bytes], bytes] = field(init=False)
     _redact_lane: Callable[[str], str] = field(init=False)
@@ -116,8 +118,7 @@ class Replayer:
 
     def __post_init__(self) -> None:
         self._read()
-        dones = (done for done, _ in self.tape.dones)
-        self.order = CompletionOrder(dones, self.tape.exchanges, self.anew, self.absent)
+        self.order = self._ordered()
         self._redact_url = lru_cache(_URLS)(self.redactor.url)
         self._redact_lane = lru_cache(_URLS)(self.redactor.text)
 
@@ -127,6 +128,37 @@ class Replayer:
         if "python" in self._taped_facts and version not in known and not self._begun:
             self.here = usable({**self.here, "python": (*known, version)})
             self._read()
+
+    def extend(self, known: int) -> None:
+        """So many exchanges are there now. Raises ValueError for one that can't be replayed."""
+        self.known = known
+        self.index.extend(known)
+
+    def complete(self, here: Facts) -> None:
+        """The tape has been read to its end. Raises ValueError as the making of a replayer does."""
+        self.known = None
+        self.index.extend(len(self.tape.exchanges))
+        self.order = self._ordered()
+        if facts_of(self.tape.head, self.tape.notes, whole=self.tape.seal is not None) != self._taped_facts:
+            used = {exchange.number for exchange in self.index.used()}
+            self.here = here
+            self._read()
+            self.index.use(used)
+
+    def is_certain(self, asked: Asked) -> bool:
+        """Whether what `decide` says now is what it would say if the tape had been read to its end."""
+        if self.known is None:
+            return True
+        tag, headers = split_tag(asked.headers)
+        if self.reading.rules and self.reading.rules.headers():
+            headers = self.redactor.headers(headers)
+        lane = self._redact_lane(tag.lane) if tag is not None else None
+        ask = Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane, reading=self.reading)
+        try:
+            inside = is_loopback(parse_target(ask.url).host)
+        except ValueError:
+            return True
+        return not inside and self.index.is_certain(ask)
 
     def decide(self, asked: Asked) -> Decision:
         """What to do with a request."""
@@ -261,9 +293,14 @@ class Replayer:
         self.reading = replay_reading(self.tape.head, self.rules, marked, taped=self.taped_rules)
         self.index = self._indexed()
 
+    def _ordered(self) -> CompletionOrder:
+        dones = (done for done, _ in self.tape.dones)
+        exchanges = self.tape.exchanges if self.known is None else self.tape.exchanges[: self.known]
+        return CompletionOrder(dones, exchanges, self.anew, self.absent)
+
     def _indexed(self) -> Index:
         if not self.by_position_not_by_content:
-            return Index(self.tape.exchanges, by_lane=self.by_lane, reading=self.reading)
+            return Index(self.tape.exchanges, by_lane=self.by_lane, reading=self.reading, until=self.known)
         from tapeproxy.tapes.positional import PositionIndex  # no replay of a user's needs it
 
         return PositionIndex(self.tape.exchanges, reading=self.reading)

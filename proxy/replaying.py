@@ -3,6 +3,7 @@
 A `Wire` is what replays of one tape can share; a `Replaying` is what belongs to one of them.
 """
 
+import asyncio
 import gc
 import os
 import subprocess
@@ -27,7 +28,7 @@ from tapeproxy.proxy.tapedrun import (
     taped_redactor,
     with_seed,
 )
-from tapeproxy.proxy.tapefile import load
+from tapeproxy.proxy.tapefile import is_big, load, read_entries
 from tapeproxy.proxy.tapeserver import Serving, TapeServer
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.decoder import Ending
@@ -36,14 +37,18 @@ from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.hints import absent_lanes, nowhere
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.reading import taped_reading
+from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.loading import Loading
     from tapeproxy.proxy.tracing import TraceLines
     from tapeproxy.tapes.faults import Faults
 
 _SILENT = Stdio(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
+_SLICE = 0.004
+"""Seconds for which a tape is read on before requests are heard again."""
 _SILENCE = 0.2
 """Seconds that the connections of a run may take to end after its processes have."""
 
@@ -51,11 +56,13 @@ _SILENCE = 0.2
 class Wire:
     """A tape that is loaded and served. Replays run on it one after the other, each as if it were the only one."""
 
-    def __init__(self, settings: ReplaySettings, tape: Tape, ending: Ending) -> None:
+    def __init__(self, settings: ReplaySettings, tape: Tape, ending: Ending | None) -> None:
         tape.head, self.notes = with_seed(tape.head)
         self.settings = settings
         self.tape = tape
         self.ending = ending
+        """How the file ends; None while it is read."""
+        self.loading: Loading | None = None
         self.port = 0
         self.address = ""
         """Where the agent finds the proxy: HOST:PORT."""
@@ -86,6 +93,18 @@ class Wire:
         gc.freeze()
         return wire
 
+    @classmethod
+    def open_early(cls, settings: ReplaySettings) -> Self:
+        """Open the tape; one that is big is read on by `Replaying.read_on` where that can't be noticed.
+
+        Raises what `open` raises.
+        """
+        if (loading := begin_loading(settings)) is None:
+            return cls.open(settings)
+        wire = cls(settings, loading.tape, None)
+        wire.loading = loading
+        return wire
+
     async def begin(
         self, noticed: Callable[[Violation | Drift], None], witness: Callable[[Step], None] | None = None
     ) -> "Replaying":
@@ -109,6 +128,7 @@ class Wire:
                 taped_rules=self.settings.taped_rules,
                 here=facts_here(self.tape, self.settings),
                 absent=self._absent,
+                known=None if self.loading is None else 0,
             )
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(self.settings.tape))) from None
@@ -196,6 +216,23 @@ class Replaying:
         self._leftovers: list[str] = []
         self._refused = wire.settings.guard.count_refused()
 
+    async def read_on(self) -> None:
+        """Read a tape that was opened early to its end, and give out what waits for it. Raises TapeFormatError."""
+        loading, replayer = self.wire.loading, self._replayer
+        if loading is None:
+            return
+        try:
+            while loading.read_on(_SLICE):
+                replayer.extend(loading.settled)
+                self.server.look_again()
+                await asyncio.sleep(0)
+            self.ending = self.wire.ending = loading.ending
+            replayer.complete(facts_here(self.tape, self.wire.settings))
+        except ValueError as error:
+            raise TapeFormatError(str(error), place=Place(str(self.wire.settings.tape))) from None
+        gc.freeze()
+        self.server.look_again()
+
     async def run(self, stop: StopSignal, stdio: Stdio | None = None) -> Outcome:
         """Run the agent to its end. Raises what `Wire.command` raises and the supervisor's errors."""
         settings = self.wire.settings
@@ -270,7 +307,10 @@ async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | D
 
     Raises TapeFormatError, PortInUseError, CaError, UsageError.
     """
-    wire = Wire.open(settings)
+    return await _begin(Wire.open(settings), noticed)
+
+
+async def _begin(wire: Wire, noticed: Callable[[Violation | Drift], None]) -> Replaying:
     try:
         return await wire.begin(noticed)
     except BaseException:
@@ -285,18 +325,54 @@ async def replay(
 ) -> Replayed:
     """Run the agent against the tape. `started` is called when the tape is loaded and served, before the agent is.
 
-    Raises what `open_replay` raises and the supervisor's errors.
+    A big tape may be read while it is served: then `started` is called once more, when its end is known. Raises what
+    `open_replay` raises and the supervisor's errors.
     """
     stop = StopSignal()
     with held_signals():
-        session = await open_replay(settings, stopping_at(settings.max_violations, stop, noticed))
+        wire = Wire.open_early(settings)
+        session = await _begin(wire, stopping_at(settings.max_violations, stop, noticed))
         try:
             session.wire.command()  # an error about the command comes alone
             started(session)
-            outcome = await session.run(stop)
+            reading = asyncio.create_task(_reading(session, stop))
+            try:
+                outcome = await session.run(stop)
+            except BaseException:
+                reading.cancel()
+                raise
+            await reading
+            if wire.loading is not None:
+                started(session)
         finally:
             await session.stop()
     return session.verdict(settings, outcome, outcome.duration_ns)
+
+
+async def _reading(session: Replaying, stop: StopSignal) -> None:
+    """Read on; what is wrong with the tape ends the run."""
+    try:
+        await session.read_on()
+    except BaseException:
+        stop.request("tape")
+        raise
+
+
+def begin_loading(settings: ReplaySettings) -> "Loading | None":
+    """Open a big tape to be read while it is served; None where all of it has to be known before the agent starts.
+
+    That is so for the shim, which needs every reading of the clock, and for faults, which count requests.
+    """
+    path = settings.tape
+    if not is_big(path) or settings.faults or settings.io not in (None, "live") or settings.call_sites:
+        return None
+    head = next(read_entries(path)).record
+    assert isinstance(head, Head)
+    if head.scrubbed is not None or (settings.shim and head.seed is not None):
+        return None
+    from tapeproxy.proxy.loading import Loading
+
+    return Loading(path)
 
 
 def _unseen(times: int) -> Violation:

@@ -103,6 +103,9 @@ class Spool:
         self._whole, self._bodiless = budget
         self._file = _File()
         self._items: list[Exchange | _Out] = []
+        self._early: set[int] = set()
+        self.settled = 0
+        """How many exchanges have ended, up to the first that has not."""
         self._likes: dict[int, Like] = {}
         self._bases: dict[int, tuple[_Piece, ...]] = {}
 
@@ -117,6 +120,14 @@ class Spool:
             self._whole -= _weight(exchange) + len(exchange.request_body)
         elif not self._file.full:
             self._items[exchange.number - 1] = self._put_out(exchange, like)
+        self._early.add(exchange.number)
+        while self.settled + 1 in self._early:
+            self.settled += 1
+            self._early.remove(self.settled)
+
+    def so_far(self) -> SpooledExchanges:
+        """The exchanges that have come, and those to come."""
+        return SpooledExchanges(self._items, self._file)
 
     def exchanges(self) -> Sequence[Exchange]:
         in_memory = [item for item in self._items if isinstance(item, Exchange)]

@@ -30,6 +30,7 @@ _PIECES, _LEAST = 1 << 12, 1 << 6
 """To weigh records, a file is read in so many pieces, but none shorter than that."""
 _SMALL = 1 << 18
 """A file of fewer bytes is no big tape, however well it was compressed."""
+_BIG = 4 << 20
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _ELSEWHERE = "name a tape in a folder you can write with -o"
 
@@ -204,6 +205,11 @@ def load(path: Path, ask: Ask = ask_environment) -> tuple[Tape, Ending]:
     endings: list[Ending] = []
     tape = assemble(read_entries(path, endings, ask), str(path), _shelf(path))
     return tape, endings[0]
+
+
+def is_big(path: Path) -> bool:
+    """Whether a plain tape takes long to read: some tenths of a second or more. Raises TapeFormatError."""
+    return _size(path) >= _BIG and not is_locked(path)
 
 
 def is_locked(path: Path) -> bool:

@@ -38,8 +38,9 @@ class TapeServer:
 
     `tls_context` gives a server context for a host name; `is_inside` says whether a host and port is a server of the
     run; `before_request` is called before a request is decided; `refusals` collects the hosts whose certificate a
-    client would not take, with the reason. `decide`: who is asked in place of the replayer. All connections read into
-    one `inbox` and decrypt into one `room`: both stay in the processor's cache.
+    client would not take, with the reason; `waiting` has the requests whose answers may still come on the tape, of one
+    that is being read. `decide`: who is asked in place of the replayer. All connections read into one `inbox` and
+    decrypt into one `room`: both stay in the processor's cache.
     """
 
     replayer: Replayer
@@ -50,6 +51,7 @@ class TapeServer:
     decide: Callable[[Asked], Decision] | None = None
     connections: set[Connection] = field(default_factory=set)
     refusals: dict[str, str] = field(default_factory=dict)
+    waiting: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     inbox: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ)))
     room: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ + _RECORD)))
     loop: asyncio.AbstractEventLoop = field(init=False)
@@ -89,6 +91,12 @@ class TapeServer:
             piece, data = data[: len(room)], data[len(room) :]
             room[: len(piece)] = piece
             connection.buffer_updated(len(piece))
+
+    def look_again(self) -> None:
+        """More of the tape is known: requests that wait for it are decided, or wait on."""
+        waiting, self.waiting = self.waiting, []
+        for look in waiting:
+            look()
 
     def renew(self, replayer: Replayer, is_inside: Callable[[str, int], bool]) -> None:
         """Serve another replay from here on: nothing of the one before it is left but the port and the certificates."""

@@ -190,6 +190,9 @@ class Turns:
             self._finish("close")
             return
         self._server.before_request()
+        if not self._server.replayer.is_certain(turn):
+            self._server.waiting.append(lambda: self._look_again(turn, keep))
+            return
         decision = (self._server.decide or self._server.replayer.decide)(turn)
         if isinstance(decision, Answer):
             self._play(decision, keep)
@@ -202,6 +205,15 @@ class Turns:
             self._task = self._server.loop.create_task(self._live(turn, decision, keep))
         else:
             raise TypeError("a tape server has no way upstream")
+
+    def _look_again(self, turn: Asked, keep: bool) -> None:
+        """More of the tape is known than when this request came."""
+        if self._line.closing:
+            return
+        try:
+            self._answer(turn, keep)
+        except Exception as error:
+            self.fail(error, turn)
 
     def _hold(self, held: Held, keep: bool, patience: _Patience) -> None:
         """Send an answer when the other flows have done what they did before, on the tape; or when they don't."""

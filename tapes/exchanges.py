@@ -143,6 +143,20 @@ def assemble(entries: Iterable[Entry], source: str = "tape", shelf: Shelf | None
     """Put a tape together. Raises TapeFormatError for a record that refers to no request, or comes twice."""
     tape: Tape | None = None
     shelf = _InMemory() if shelf is None else shelf
+    for tape in assembling(entries, source, shelf):  # noqa: B007  # the last is whole
+        pass
+    if tape is None:
+        raise TapeFormatError("the tape has no head", place=Place(source, 1))
+    tape.exchanges = shelf.exchanges()
+    return tape
+
+
+def assembling(entries: Iterable[Entry], source: str, shelf: Shelf) -> Iterator[Tape]:
+    """Yield one and the same tape after each of its records, with what has come so far; its exchanges are on the shelf.
+
+    Raises what `assemble` does.
+    """
+    tape: Tape | None = None
     by_index: dict[int, Exchange] = {}
     number = 0
     for entry in in_order(entries, source):
@@ -165,10 +179,8 @@ def assemble(entries: Iterable[Entry], source: str = "tape", shelf: Shelf | None
             case _:
                 assert tape is not None
                 _place(tape, number, entry.index, record)
-    if tape is None:
-        raise TapeFormatError("the tape has no head", place=Place(source, 1))
-    tape.exchanges = shelf.exchanges()
-    return tape
+        assert tape is not None
+        yield tape
 
 
 def in_order(entries: Iterable[Entry], source: str = "tape") -> Iterator[Entry]:

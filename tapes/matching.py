@@ -60,6 +60,10 @@ class _Place:
     def add(self, card: Card) -> None:
         self.cards.append(card)
         self._by_size[card.size].append(card)
+        self._by_key = None
+
+    def next_of_size(self, size: Size) -> Card | None:
+        return next((card for card in self._by_size.get(size, ()) if not card.used), None)
 
     def in_turn(self, card: Card) -> Card:
         """The first unused card of the same identity and size: another one when `card` would come out of turn.
@@ -125,6 +129,14 @@ class _Shelf:
             cards.popleft()
         return None
 
+    def begins_with(self, card: Card, raw_key: bytes) -> bool:
+        """Whether this is the first unused card whose request is the same byte for byte."""
+        return next((other for other in self._raw.get(raw_key, ()) if not other.used), None) is card
+
+    def next_of_size(self, place: bytes, size: Size) -> Card | None:
+        """The first unused card of a size in a place, whatever its identity is."""
+        return self._places[place].next_of_size(size) if place in self._places else None
+
     def same(self, ask: Ask, asked: Identity) -> list[Card]:
         """All cards of an identity, used or not."""
         place = ask.place()
@@ -140,24 +152,53 @@ class Index:
 
     `reading` is how both sides are understood: whoever asks gives the same. An exchange that an interrupted tape has
     neither answer nor end of is left out: what came of it is not known.
+    `until`: how many of the exchanges it begins with, where more are to come.
     Raises ValueError, with the number of the exchange, for a taped URL that is not absolute.
     """
 
-    def __init__(self, exchanges: Sequence[Exchange], *, by_lane: bool = True, reading: Reading = PLAIN) -> None:
+    def __init__(
+        self,
+        exchanges: Sequence[Exchange],
+        *,
+        by_lane: bool = True,
+        reading: Reading = PLAIN,
+        until: int | None = None,
+    ) -> None:
         self._shelves: dict[str | None, _Shelf] = {None: _Shelf()}
         self._cards: list[Card] = []
-        shelved = exchanges if isinstance(exchanges, Shelved) else Listed(exchanges)
-        for at, exchange in enumerate(exchanges):
+        self._exchanges = exchanges if isinstance(exchanges, Shelved) else Listed(exchanges)
+        self._by_lane = by_lane
+        self._reading = reading
+        self._known = 0
+        self.extend(len(exchanges) if until is None else until)
+
+    def extend(self, until: int) -> None:
+        """Know the exchanges before the one at `until`, too. Raises ValueError as the making of the index does."""
+        for at in range(self._known, until):
+            exchange = self._exchanges[at]
             if exchange.response is None and exchange.end is None:
                 continue
-            ask = ask_of(exchange, exchange.request_body, reading)
-            card = Card(shelved, at, exchange.number, ask)
-            shelf = self._shelves.setdefault(ask.lane if by_lane else None, _Shelf())
+            ask = ask_of(exchange, exchange.request_body, self._reading)
+            card = Card(self._exchanges, at, exchange.number, ask)
+            shelf = self._shelves.setdefault(ask.lane if self._by_lane else None, _Shelf())
             try:
                 shelf.add(card, ask)
             except ValueError as error:
                 raise ValueError(f"exchange {card.number}: {error}") from None
             self._cards.append(card)
+        self._known = max(self._known, until)
+
+    def is_certain(self, ask: Ask) -> bool:
+        """Whether `take_exact` gives an answer that it would also give if it knew more of the tape, whatever comes.
+
+        So it is where the first unused exchange of this size, in this place, had the same request byte for byte.
+        """
+        if self._by_lane and ask.lane not in self._shelves:
+            return False  # of this lane there is something to come, or its answers may be anybody's
+        place, size = ask.place(), ask.size()
+        shelves = self._for(ask)
+        card = _first(card for shelf in shelves if (card := shelf.next_of_size(place, size)) is not None)
+        return card is not None and not card.loose and any(shelf.begins_with(card, ask.raw_key()) for shelf in shelves)
 
     def take(self, ask: Ask) -> Hit | Miss:
         """The next answer for this request, or why there is none. Raises ValueError for a URL that isn't absolute."""
@@ -186,6 +227,11 @@ class Index:
     def cards(self) -> Sequence[Card]:
         """Every taped request, in tape order."""
         return self._cards
+
+    def use(self, numbers: Container[int]) -> None:
+        """The answers of these exchanges were given out before."""
+        for card in self._cards:
+            card.used = card.used or card.number in numbers
 
     def used(self) -> Cards:
         """The exchanges with the world whose answers were given out, in tape order."""

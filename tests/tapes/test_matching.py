@@ -210,3 +210,54 @@ def test_a_taped_url_that_is_not_absolute_is_named_with_its_exchange() -> None:
     exchanges[1].request = replace(exchanges[1].request, url=b"/b")
     with pytest.raises(ValueError, match=r"exchange 2: not an absolute URL: '/b'"):
         Index(exchanges)
+
+
+LANES = st.sampled_from([None, "m", "m/t0"])
+# Of one value in two ways to write it, of another of the same length, and of one that is longer.
+BODIES = st.sampled_from([b'{"x":1,"y":2}', b'{"y":2,"x":1}', b'{"x":1,"y":3}', b'{"x":1,"y":22}'])
+TAPED = st.lists(st.tuples(st.sampled_from([b"/a", b"/b"]), BODIES, LANES), max_size=10)
+
+
+def in_lanes(requests: list[tuple[bytes, bytes, str | None]]) -> list[Exchange]:
+    exchanges = taped(*((path, body) for path, body, _ in requests))
+    for exchange, (_, _, lane) in zip(exchanges, requests, strict=True):
+        exchange.request = replace(exchange.request, lane=lane)
+    return exchanges
+
+
+@pytest.mark.parametrize("by_lane", [True, False])
+@given(tape=TAPED, asked=TAPED, pace=st.integers(0, 3))
+def test_what_is_certain_early_is_what_the_whole_tape_gives(
+    tape: list[tuple[bytes, bytes, str | None]], asked: list[tuple[bytes, bytes, str | None]], pace: int, by_lane: bool
+) -> None:
+    exchanges = in_lanes(tape)
+    whole = Index(exchanges, by_lane=by_lane)
+    early = Index(exchanges, by_lane=by_lane, until=0)
+    known = 0
+    for path, body, lane in asked:
+        one = ask(path, body)._replace(lane=lane)
+        known = min(known + pace, len(exchanges))
+        early.extend(known)
+        while known < len(exchanges) and not early.is_certain(one):
+            known += 1
+            early.extend(known)
+        given, wanted = early.take(one), whole.take(one)
+        assert type(given) is type(wanted)
+        if isinstance(given, Hit) and isinstance(wanted, Hit):
+            assert given.exchange.number == wanted.exchange.number
+
+
+def test_what_is_certain_early() -> None:
+    requests: list[tuple[bytes, bytes, str | None]] = [
+        (b"/a", b'{"x":1,"y":2}', "m"),
+        (b"/a", b'{"y":2,"x":1}', "m"),
+        (b"/b", b"{}", "m/t0"),
+    ]
+    index = Index(in_lanes(requests), until=2)
+    first, second = (ask(path, body)._replace(lane=lane) for path, body, lane in requests[:2])
+    assert index.is_certain(first)
+    assert not index.is_certain(second), "another one of its length, and perhaps its meaning, comes before it"
+    assert not index.is_certain(first._replace(lane="m/t0")), "its lane may still come"
+    assert not index.is_certain(ask(b"/b")._replace(lane="m")), "it may still come"
+    index.take(first)
+    assert index.is_certain(second)
