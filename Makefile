@@ -3,8 +3,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 SOAK := .venv-soak
 PYTEST_ARGS ?=
-# Two workers: most of the suite waits for processes. `make test JOBS=0` runs in one.
-JOBS ?= 2
+# More workers than most machines of CI have cores: much of the suite waits for processes. `make test JOBS=0` runs in one.
+JOBS ?= 3
 
 .PHONY: install test demo lint types check bench soak lock clean help
 

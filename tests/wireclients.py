@@ -198,3 +198,6 @@ CLIENTS: dict[str, Client] = {
     "curl": with_curl,
 }
 UPLOADERS = {name: client for name, client in CLIENTS.items() if name != "urllib"}
+each_client = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+"""Runs a test with two of the clients, others from test to test; all are in the soak. See tests/e2e/conftest.py."""
+each_uploader = pytest.mark.parametrize("client", UPLOADERS.values(), ids=UPLOADERS)

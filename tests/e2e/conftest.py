@@ -7,11 +7,20 @@ import pytest
 from authority import Authority
 from bothwires import BothWires
 from clirun import Cli
+from shares import leave_to_soak, pick
+from wireclients import CLIENTS, UPLOADERS, each_client, each_uploader
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.testing import FakeProvider
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the soak all but two clients of each test that runs with every one."""
+    for mark, clients in ((each_client, [*CLIENTS.values()]), (each_uploader, [*UPLOADERS.values()])):
+        leave_to_soak(items, mark, lambda name, clients=clients: [pick(name, clients), pick(name, clients, 2)])
 
 
 @pytest.fixture(scope="session")

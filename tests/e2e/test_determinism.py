@@ -12,7 +12,7 @@ from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.testing import FakeProvider
 
-REPLAYS, MANY = 3, 20
+REPLAYS, MANY = 1, 20
 TEN = [
     "threads_and_tasks",
     "processes",

@@ -5,11 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from clirun import Cli, maps
 
+from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.hints import calls
@@ -19,15 +23,38 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 AGENTS = ("openai_tools", "anthropic_stream", "anthropic_stream_async", "research", "local_server")
 
 
+class Taped(NamedTuple):
+    """An example that was recorded: its tape and what it printed. The provider is gone."""
+
+    tape: str
+    output: str
+
+
+@pytest.fixture(scope="session")
+def taped(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Callable[[str], Taped]:
+    """Records an example, once for all tests that a worker runs."""
+
+    @cache
+    def record(agent: str) -> Taped:
+        cli = Cli(tmp_path_factory.mktemp(agent), home)
+        tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+        with FakeProvider(script=EXAMPLES / "provider.toml", tls=tls) as provider:
+            argv = [sys.executable, str(EXAMPLES / f"{agent}.py")]
+            recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(provider.url), "--", *argv, keys=True)
+        assert (recorded.returncode, recorded.stdout != "") == (0, True), recorded.stderr
+        return Taped(str(cli.cwd / "t.jsonl.gz"), recorded.stdout)
+
+    return record
+
+
 @pytest.mark.parametrize("agent", AGENTS)
-def test_an_example_replays_with_the_provider_stopped_and_no_key(agent: str, cli: Cli, scripted: FakeProvider) -> None:
-    argv = [sys.executable, str(EXAMPLES / f"{agent}.py")]
-    recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True)
-    assert (recorded.returncode, recorded.stdout != "") == (0, True), recorded.stderr
-    scripted.stop()
+def test_an_example_replays_with_the_provider_stopped_and_no_key(
+    agent: str, cli: Cli, taped: Callable[[str], Taped]
+) -> None:
+    tape, output = taped(agent)
     for pace in ("none", "20") if agent == "anthropic_stream" else ("none",):
-        replayed = cli.run("replay", "t.jsonl.gz", "--pace", pace)
-        assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+        replayed = cli.run("replay", tape, "--pace", pace)
+        assert (replayed.returncode, replayed.stdout) == (0, output), replayed.stderr
 
 
 @pytest.mark.parametrize("agent", ["team", "team_processes/planner"])
@@ -63,10 +90,9 @@ def asked(tape: Tape) -> list[tuple[str | None, tuple[int, int]]]:
     ]
 
 
-def test_another_prompt_is_a_violation_that_is_explained(cli: Cli, scripted: FakeProvider) -> None:
+def test_another_prompt_is_a_violation_that_is_explained(cli: Cli, taped: Callable[[str], Taped]) -> None:
     argv = [sys.executable, str(EXAMPLES / "openai_tools.py")]
-    assert cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True).returncode == 0
-    replayed = cli.run("replay", "t.jsonl.gz", "--", *argv, "What is the weather in Oslo?")
+    replayed = cli.run("replay", taped("openai_tools").tape, "--", *argv, "What is the weather in Oslo?")
     assert replayed.returncode == 3
     assert "this request is not on the tape" in replayed.stderr
     assert "body $.messages[0].content" in replayed.stderr
@@ -74,27 +100,23 @@ def test_another_prompt_is_a_violation_that_is_explained(cli: Cli, scripted: Fak
     assert "now:  What is the weather in Oslo?" in replayed.stderr
 
 
-def test_a_local_server_of_the_run_is_inside_traffic(cli: Cli, scripted: FakeProvider) -> None:
-    argv = [sys.executable, str(EXAMPLES / "local_server.py")]
-    assert cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True).returncode == 0
-    tape, _ = load(cli.cwd / "t.jsonl.gz")
+def test_a_local_server_of_the_run_is_inside_traffic(cli: Cli, taped: Callable[[str], Taped]) -> None:
+    path = taped("local_server").tape
+    tape, _ = load(Path(path))
     inside = [exchange for exchange in tape.exchanges if exchange.request.inside]
     assert inside
-    replayed = cli.run("replay", "t.jsonl.gz")
+    replayed = cli.run("replay", path)
     served = len(tape.exchanges) - len(inside)
     assert f"{served} of {len(tape.exchanges)} exchanges served, {len(inside)} inside the run" in replayed.stderr
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 @pytest.mark.parametrize("agent", ["research", "anthropic_stream_async"])
-def test_nothing_connects_to_anything_but_the_proxy(agent: str, cli: Cli, scripted: FakeProvider) -> None:
-    argv = [sys.executable, str(EXAMPLES / f"{agent}.py")]
-    assert cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True).returncode == 0
-    scripted.stop()
+def test_nothing_connects_to_anything_but_the_proxy(agent: str, cli: Cli, taped: Callable[[str], Taped]) -> None:
     log = cli.cwd / "strace.log"
     strace = ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg", "-o", str(log)]
     done = subprocess.run(
-        [*strace, *cli.argv("replay", "t.jsonl.gz")],
+        [*strace, *cli.argv("replay", taped(agent).tape)],
         cwd=cli.cwd,
         env=cli.environment(),
         capture_output=True,
@@ -105,7 +127,8 @@ def test_nothing_connects_to_anything_but_the_proxy(agent: str, cli: Cli, script
     if "PTRACE" in done.stderr:
         pytest.skip("this machine does not allow tracing")
     assert done.returncode == 0, done.stderr
-    text = log.read_text()
+    # Questions to the kernel about its sockets go nowhere, but hold addresses.
+    text = "\n".join(line for line in log.read_text().splitlines() if "SOCK_DIAG_BY_FAMILY" not in line)
     addresses = set(re.findall(r'inet_(?:addr|pton)\((?:AF_INET6, )?"([^"]+)"', text))
     ports = set(re.findall(r"sin6?_port=htons\((\d+)\)", text))
     assert addresses == {"127.0.0.1"}

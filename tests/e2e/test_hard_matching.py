@@ -17,10 +17,8 @@ from anthropic.types import MessageParam
 from bothwires import URL, BothWires
 from openai.types.chat import ChatCompletionMessageParam
 from origin import Call, Gate, Handler
-from wireclients import CLIENTS, UPLOADERS, Client, Reply, Sent, Way, curl
+from wireclients import Client, Reply, Sent, Way, curl, each_client, each_uploader
 
-each_client = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
-each_uploader = pytest.mark.parametrize("client", UPLOADERS.values(), ids=UPLOADERS)
 JSON = (("content-type", "application/json"),)
 
 

@@ -17,12 +17,11 @@ import zstandard
 from bothwires import URL, BothWires
 from clirun import Cli, maps
 from origin import Call, Gate, Handler, Origin
-from wireclients import CLIENTS, Client, Reply, Sent, Way, curl
+from wireclients import CLIENTS, Client, Reply, Sent, Way, curl, each_client
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.tapes.exchanges import Chunk
 
-each_client = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 STREAM = ("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
 ODD = b"\0\xff\r\n0\r\n\r\n"
 

@@ -5,24 +5,20 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pytest
-from shimruns import BETWEEN, everywhere, interpreter
+from shares import leave_to_soak, pick
+from shimruns import VERSIONS, everywhere, interpreter
 
 from tapeproxy.shim import INJECT
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to the soak all but one of the interpreters in between, of each test that runs everywhere."""
-    for item in items:
-        if not isinstance(item, pytest.Function) or everywhere.mark not in item.iter_markers("parametrize"):
-            continue
-        version = item.callspec.params["python"]
-        chosen = BETWEEN[crc32(item.originalname.encode()) % len(BETWEEN)]
-        if version in BETWEEN and version != chosen:
-            item.add_marker(pytest.mark.soak)
+    """Leave to the soak all but two of the interpreters, of each test that runs everywhere."""
+    found = [version for version in VERSIONS if interpreter(version) is not None] or [*VERSIONS]
+    others = [found[0], *found[:-1]]  # most of what goes wrong goes wrong on the oldest
+    leave_to_soak(items, everywhere, lambda name: (found[-1], pick(name, others)))
 
 
 @pytest.fixture

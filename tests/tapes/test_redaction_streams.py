@@ -282,9 +282,9 @@ def test_hostile_bodies_take_no_more_time_than_others(body: bytes) -> None:
 
 @pytest.mark.parametrize("begun", ["-----BEGIN PRIVATE KEY-----", "sk-"])
 def test_a_long_key_in_small_deltas_is_looked_through_once(begun: str) -> None:
-    pieces = [chat(begun), *[chat("abc1")] * 3000]
+    pieces = [chat(begun), *[chat("abc1")] * 1200]
     begin = time.process_time()
     out = redact(pieces, SSE)
-    assert time.process_time() - begin < 6
+    assert time.process_time() - begin < 3
     assert list(map(len, out)) == list(map(len, pieces))
     assert b"abc1" not in b"".join(out)
