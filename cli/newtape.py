@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tapeproxy.cli.choose import default_path
+from tapeproxy.cli.choose import LOCKED_SUFFIX, default_path
 from tapeproxy.cli.recorded import warner
 from tapeproxy.tapes.errors import TapeExistsError
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.recorded import Recorded, RecordSettings
 
 
-def new_tape(argv: tuple[str, ...]) -> "Path":
+def new_tape(argv: tuple[str, ...], *, encrypted: bool = False) -> "Path":
     """Where a recording of the command `argv` goes that is begun now."""
-    return default_path(argv, datetime.now(UTC))
+    path = default_path(argv, datetime.now(UTC))
+    return path.with_name(path.name + LOCKED_SUFFIX) if encrypted else path
 
 
 def record_to_new_tape(settings: "RecordSettings") -> "Recorded":
@@ -26,7 +27,8 @@ def record_to_new_tape(settings: "RecordSettings") -> "Recorded":
 
     warn = warner(strict=settings.strict)
     while True:
+        path = new_tape(settings.argv, encrypted=settings.secret is not None)
         try:
-            return asyncio.run(record(replace(settings, tape=new_tape(settings.argv)), warn))
+            return asyncio.run(record(replace(settings, tape=path), warn))
         except TapeExistsError:
             pass  # two recordings in one second want the same name; the agent has not been started yet

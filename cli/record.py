@@ -3,6 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +14,11 @@ from tapeproxy.cli.newtape import new_tape, record_to_new_tape
 from tapeproxy.cli.recorded import closing_lines, warner, warnings
 from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
+from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.unlocking import Secret
 
 STOPPED = 6
 """Exit code of a run that was stopped because its tape could not be written whole."""
@@ -34,6 +39,8 @@ STOPPED = 6
 @click.option("--threads", is_flag=True, help="Tape also the order in which threads get locks; a replay keeps it.")
 @click.option("--strict-tape", is_flag=True, help="Stop the agent when the tape can't be written whole.")
 @click.option("--fsync", is_flag=True, help="Have the disk confirm each chunk before the agent gets it (slow).")
+@click.option("--encrypt", is_flag=True, help="Encrypt the tape from its first byte on, as `encrypt` does.")
+@unlock_options
 @rule_options
 @redact_options
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings.")
@@ -52,6 +59,8 @@ def command(
     threads: bool,
     strict_tape: bool,
     fsync: bool,
+    encrypt: bool,
+    unlocking: Unlocking,
     quiet: bool,
 ) -> int:
     """Run an agent and tape every HTTP exchange it makes.
@@ -72,6 +81,10 @@ def command(
     at the end, and the tape ends there, without a seal. With --strict-tape the agent is stopped then (SIGTERM, SIGKILL
     5 s later), and the exit code is 6. What an agent has received is on the tape after a kill -9 of tapeproxy; after
     a power cut only with --fsync.
+
+    --encrypt writes no plain tape at any time, and the name it takes ends in .enc; a recorder that is killed leaves an
+    encrypted tape that was interrupted. The passphrase or key file is given as for `encrypt`, the passphrase asked for
+    before the agent starts.
     """
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.proxy.recorded import RecordSettings
@@ -84,8 +97,9 @@ def command(
         raise UsageError("--io is the shim's work", fix="leave out --no-shim")
     if threads and no_shim:
         raise UsageError("--threads is the shim's work", fix="leave out --no-shim")
+    secret = _secret(unlocking, encrypt=encrypt, io=io)
     settings = RecordSettings(
-        tape=output or new_tape(argv),
+        tape=output or new_tape(argv, encrypted=encrypt),
         argv=argv,
         environment=dict(os.environ),
         cwd=str(Path.cwd()),
@@ -102,6 +116,7 @@ def command(
         redaction=given_redaction(ctx),
         strict=strict_tape,
         fsync=fsync,
+        secret=secret,
     )
     if settings.redaction.version == 0:
         click.echo(f"tapeproxy: {NOT_REDACTED}", err=True)
@@ -111,7 +126,7 @@ def command(
         result = asyncio.run(record(settings, warner(strict=strict_tape)))
     for line in (*warnings(result), *(() if quiet or result.failure is not None else closing_lines(result, argv))):
         click.echo(f"tapeproxy: {line}", err=True)
-    if result.failure is None and settings.redaction.version:
+    if result.failure is None and settings.redaction.version and secret is None:
         for line in after_recording(result, settings.environment, settings.redaction):
             click.echo(f"tapeproxy: {line}", err=True)
     assert result.outcome is not None
@@ -120,3 +135,15 @@ def command(
     if result.outcome.stopped_by == "timeout":
         return 124
     return result.outcome.exit_code or (5 if result.failure is not None else 0)
+
+
+def _secret(unlocking: Unlocking, *, encrypt: bool, io: bool) -> "Secret | None":
+    """What the tape is encrypted with, if it is to be. Raises UsageError."""
+    if not encrypt:
+        if unlocking.named:
+            raise UsageError(f"{unlocking.named} is for a tape that is encrypted", fix="add --encrypt, or leave it out")
+        return None
+    if io:
+        fix = "leave out one of them, or `tapeproxy encrypt` the tape afterwards"
+        raise UsageError("--io hands over what the agent reads in plain files", fix=fix)
+    return unlocking.choose()

@@ -33,9 +33,10 @@ class Unlocking:
         names = [name for name, value in given.items() if value is not None]
         if len(names) > 1:
             raise UsageError(f"{' and '.join(names)} exclude each other", fix="give one of them")
-        self._named = names[0] if names else ""
+        self.named = names[0] if names else ""
+        """The option that was given."""
         self._kept: Secret | None = None
-        if self._named:
+        if self.named:
             self._kept = _given(key_file, passphrase_fd, passphrase_env)
 
     def ask(self, kind: "Kind", source: str) -> "Secret":
@@ -43,10 +44,10 @@ class Unlocking:
         from tapeproxy.proxy.unlocking import environment_secret, refuse
         from tapeproxy.tapes.errors import LockedTapeError
 
-        if self._named and self._kept is not None and self._kept.kind != kind:
+        if self.named and self._kept is not None and self._kept.kind != kind:
             needed = "a key file" if kind == "key" else "a passphrase"
             fix = f"the tape was encrypted with {needed}"
-            raise LockedTapeError(f"{self._named} does not open this tape", where=source, fix=fix)
+            raise LockedTapeError(f"{self.named} does not open this tape", where=source, fix=fix)
         if self._kept is None or self._kept.kind != kind:
             found = environment_secret(kind, os.environ)
             if found is None and kind == "passphrase" and has_terminal():

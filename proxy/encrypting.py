@@ -21,6 +21,7 @@ from tapeproxy.tapes.encrypted import (
     check_keys,
     parse_header,
 )
+from tapeproxy.tapes.encryptedframes import Framer, Unframer
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def encrypt(pieces: Iterator[bytes], secret: Secret, *, cost: int = COST) -> Iterator[bytes]:
     """Yield the bytes of the encrypted tape. `cost` is for passphrases, as in a Header. Raises LockedTapeError."""
-    header = Header(secret.kind, 0 if secret.kind == "key" else cost, secrets.token_bytes(SALT))
+    header = _new_header(secret, cost, version=1)
     keys = header.keys(secret.master(header))
     encrypter = Encrypter(header, keys, _cipher(keys).encrypt)
     yield encrypter.begin()
@@ -37,8 +38,21 @@ def encrypt(pieces: Iterator[bytes], secret: Secret, *, cost: int = COST) -> Ite
     yield encrypter.finish()
 
 
+def framer(secret: Secret, *, cost: int = COST) -> Framer:
+    """What encrypts a tape while it is written. Takes a second for a passphrase. Raises LockedTapeError."""
+    header = _new_header(secret, cost, version=2)
+    keys = header.keys(secret.master(header))
+    return Framer(header, keys, _cipher(keys).encrypt)
+
+
+def _new_header(secret: Secret, cost: int, version: int) -> Header:
+    return Header(secret.kind, 0 if secret.kind == "key" else cost, secrets.token_bytes(SALT), version)
+
+
 def decrypt(pieces: Iterator[bytes], source: str, ask: Ask) -> Iterator[bytes]:
     """Yield the plain bytes of an encrypted tape; it is whole only when this came to its end without an error.
+
+    One that was encrypted while it was recorded is whole when the tape in it has its seal.
 
     Raises TapeFormatError, naming `source`, for what was changed or cut off; and LockedTapeError.
     """
@@ -48,7 +62,7 @@ def decrypt(pieces: Iterator[bytes], source: str, ask: Ask) -> Iterator[bytes]:
     header, check = parse_header(start, source)
     keys = header.keys(ask(header.kind, source).master(header))
     check_keys(keys, check, header, source)
-    decrypter = Decrypter(header, keys, _opening(keys), source)
+    decrypter = (Decrypter if header.version == 1 else Unframer)(header, keys, _opening(keys), source)
     yield from decrypter.feed(start[SIZE:])
     for piece in pieces:
         yield from decrypter.feed(piece)

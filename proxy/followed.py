@@ -18,11 +18,20 @@ from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import Troubles
 
 if TYPE_CHECKING:
-    pass
+    from tapeproxy.proxy.unlocking import Secret
+    from tapeproxy.tapes.encryptedframes import Framer
 
 
 type Lost = Callable[[str], None]
 """Told once, at the moment when a tape stops being whole, and why. Must not raise."""
+
+
+def _framer(secret: "Secret | None") -> "Framer | None":
+    if secret is None:
+        return None
+    from tapeproxy.proxy.encrypting import framer
+
+    return framer(secret)
 
 
 def unheard(_: str) -> None:
@@ -57,7 +66,12 @@ class FollowedTape:
     def create(self, settings: RecordSettings, head: Head) -> None:
         """Make the file. Raises TapeExistsError, TapeWriteError."""
         self.writer = TapeWriter(
-            settings.tape, head, force=settings.force, fsync=settings.fsync, failed=lambda error: self.lost(str(error))
+            settings.tape,
+            head,
+            force=settings.force,
+            fsync=settings.fsync,
+            failed=lambda error: self.lost(str(error)),
+            framer=_framer(settings.secret),
         )
 
     def follow(self, folder: Path, epoch: int, tmpdir: str, seed: str) -> None:

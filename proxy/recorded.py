@@ -10,7 +10,7 @@ from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
 from tapeproxy.tapes.rules import Rule
 
 if TYPE_CHECKING:
-    pass
+    from tapeproxy.proxy.unlocking import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class RecordSettings:
 
     `rules` say by what a replay will tell requests apart.
     `strict` ends the run when the tape can't be written any more, or something could not be taped. `fsync` has the disk
-    confirm all that is acknowledged.
+    confirm all that is acknowledged. `secret` encrypts the tape from its first byte on.
     """
 
     tape: Path
@@ -40,6 +40,7 @@ class RecordSettings:
     redaction: RedactionRules = DEFAULT
     strict: bool = False
     fsync: bool = False
+    secret: "Secret | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapefile import TapeWriter, read_entries
+from tapeproxy.proxy.unlocking import Ask, ask_with
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.identity import parse_target
@@ -97,7 +98,9 @@ class Recording:
             try:
                 noticed = Noticed(self._facts())
                 # In a thread: a wire that many runs share has others to serve meanwhile.
-                exchanges, traced, failed = await asyncio.to_thread(_summarise, self.tape.path, noticed)
+                exchanges, traced, failed = await asyncio.to_thread(
+                    _summarise, self.tape.path, noticed, ask_with(self._settings.secret)
+                )
                 trace, lanes = traced.hexdigest(), traced.lanes()
                 self._note_facts(noticed.facts())
             except (TapeFormatError, ValueError) as error:
@@ -219,13 +222,13 @@ def wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOpti
     )
 
 
-def _summarise(path: Path, noticed: Noticed) -> tuple[int, TraceHasher, dict[tuple[str, str, str], int]]:
+def _summarise(path: Path, noticed: Noticed, ask: Ask) -> tuple[int, TraceHasher, dict[tuple[str, str, str], int]]:
     """Read the tape back: number of exchanges, their trace, what failed. That it can be read is the point, too."""
     hasher = TraceHasher()
     exchanges = 0
     hosts: dict[int, str] = {}
     failed: Counter[tuple[str, str, str]] = Counter()
-    for entry in read_entries(path):
+    for entry in read_entries(path, ask=ask):
         hasher.feed(entry.index, entry.record)
         match entry.record:
             case Request(url=url, body=body, headers=headers):

@@ -43,7 +43,7 @@ def repair(tape: Path, output: Path, environment: Mapping[str, str], *, to_damag
     if is_being_written(tape):
         raise UsageError("the tape is being written; its recorder still runs", where=str(tape))
     if is_locked(tape):
-        what = "an encrypted tape was whole once, and is not repaired"
+        what = "an encrypted tape is not repaired: that would take its secret, and write it anew"
         raise UsageError(what, where=str(tape), fix="see what is in it with: tapeproxy decrypt")
     kept, ending, damage = _survey(tape)
     if ending is not None and ending.sealed:

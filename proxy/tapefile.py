@@ -24,6 +24,7 @@ from tapeproxy.tapes.records import Head, Record
 
 if TYPE_CHECKING:
     from tapeproxy.tapes.encoder import TapeEncoder
+    from tapeproxy.tapes.encryptedframes import Framer
 
 _READ = 1 << 18
 _PIECES, _LEAST = 1 << 12, 1 << 6
@@ -56,11 +57,13 @@ class TapeWriter:
         force: bool = False,
         fsync: bool = False,
         failed: Callable[[TapeWriteError], None] = lambda _: None,
+        framer: "Framer | None" = None,
     ) -> None:
         """Create `path` with the head on it. Raises TapeExistsError, or TapeWriteError when it can't be written.
 
         `force` replaces a tape that exists, once the new one's head is written; until then the old one stays. `fsync`
         has every commit wait for the disk, for a tape that outlives a power cut. `failed` is called once, at once.
+        `framer` encrypts all that is written.
         """
         self.path = path
         self.failure: TapeWriteError | None = None
@@ -69,7 +72,10 @@ class TapeWriter:
         self._origin = time.monotonic_ns()
         self._encoder = _encoder(head)
         self._ignored = 0
+        self._framer = framer
         first = self._encoder.flush()
+        if framer is not None:
+            first = framer.begin + framer.frames(first)
         try:
             self._fd: int | None = (_replace if force else _create)(path, first)
         except OSError as error:
@@ -115,6 +121,9 @@ class TapeWriter:
         """Finish the tape and close the file. Never raises: see `failure`."""
         t = self.now()
         self._append(lambda: self._encoder.seal(t=t, trace=trace, outcome=outcome, lanes=lanes))
+        if (framer := self._framer) is not None:
+            self._framer = None
+            self._append(framer.finish)
         self._close()
 
     def discard(self) -> None:
@@ -130,7 +139,7 @@ class TapeWriter:
             if touched := self._touched(os.fstat(self._fd)):
                 self._fail(_gone(self.path, touched))
                 return
-            data = render()
+            data = render() if self._framer is None else self._framer.frames(render())
             _write(self._fd, data)
             if self._fsync:
                 os.fsync(self._fd)

@@ -62,6 +62,11 @@ def ask_environment(kind: "Kind", source: str) -> Secret:
     return environment_secret(kind, os.environ) or refuse(kind, source)
 
 
+def ask_with(secret: Secret | None) -> Ask:
+    """Who gives just this secret; without one, as `ask_environment`."""
+    return ask_environment if secret is None else lambda _kind, _source: secret
+
+
 def ask_nobody(kind: "Kind", source: str) -> Secret:
     """No secret: for those who look at many tapes in passing. Raises LockedTapeError."""
     return refuse(kind, source)

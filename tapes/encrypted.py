@@ -36,7 +36,7 @@ COSTS = range(10, 19)
 R, P = 8, 1
 """The other parameters of scrypt (RFC 7914); they are not in the header."""
 
-_VERSION = 1
+_VERSIONS = (1, 2)
 _CONTEXT = "tapeproxy encrypted tape 1"
 _KINDS: tuple[Kind, ...] = ("key", "passphrase")
 _LAYOUT = struct.Struct(f">8sBBBx{SALT}s16s4s")
@@ -47,15 +47,19 @@ _AGAIN = "take the file again from where it came"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """How a tape is locked: by what `kind` of secret; `cost` is log2 of scrypt's N (0 for a key)."""
+    """How a tape is locked: by what `kind` of secret; `cost` is log2 of scrypt's N (0 for a key).
+
+    `version` 1 has chunks; 2, of a tape that was encrypted while it was recorded, frames (`encryptedframes.py`).
+    """
 
     kind: Kind
     cost: int
     salt: bytes
+    version: int = 1
 
     def pack(self, check: bytes) -> bytes:
         """The header's bytes; `check` is that of the keys."""
-        raw = _LAYOUT.pack(MAGIC, _VERSION, _KINDS.index(self.kind), self.cost, self.salt, check, bytes(4))[:-4]
+        raw = _LAYOUT.pack(MAGIC, self.version, _KINDS.index(self.kind), self.cost, self.salt, check, bytes(4))[:-4]
         return raw + blake3(raw).digest(4)
 
     def keys(self, master: bytes) -> "Keys":
@@ -87,15 +91,15 @@ def parse_header(data: bytes, source: str = "tape") -> tuple[Header, bytes]:
     magic, version, kind, cost, salt, check, checksum = _LAYOUT.unpack(raw)
     if magic != MAGIC:
         raise _wrong(source, "this is not an encrypted tape", "")
-    if version > _VERSION:
-        what = f"the tape is encrypted in format {version}; this version reads format {_VERSION}"
+    if version > _VERSIONS[-1]:
+        what = f"the tape is encrypted in format {version}; this version reads formats up to {_VERSIONS[-1]}"
         raise _wrong(source, what, "install a newer tapeproxy to read it")
-    if checksum != blake3(raw[:-4]).digest(4) or version != _VERSION or raw[11]:
+    if checksum != blake3(raw[:-4]).digest(4) or version not in _VERSIONS or raw[11]:
         raise _wrong(source, "the header of the encrypted tape was changed", _AGAIN)
     if kind >= len(_KINDS) or (cost != 0 if _KINDS[kind] == "key" else cost not in COSTS):
         what = f"the header asks for a way to make the key that is refused (kind {kind}, cost {cost})"
         raise _wrong(source, what, f"no tape that tapeproxy encrypted does, it may take too much memory; {_AGAIN}")
-    return Header(_KINDS[kind], cost, salt), check
+    return Header(_KINDS[kind], cost, salt, version), check
 
 
 class Encrypter:
@@ -180,8 +184,7 @@ class Decrypter:
         return self._open(self._keys.nonce(self._number, last=last), sealed, self._header)
 
     def _changed(self) -> TapeFormatError:
-        what = "the key is right, but the encrypted tape was changed or cut off: what begins at byte "
-        return _wrong(self._source, f"{what}{self._at} is not what was written there", _AGAIN)
+        return changed(self._source, self._at)
 
 
 def check_keys(keys: Keys, check: bytes, header: Header, source: str) -> None:
@@ -190,6 +193,12 @@ def check_keys(keys: Keys, check: bytes, header: Header, source: str) -> None:
         word = "passphrase" if header.kind == "passphrase" else "key"
         what = f"this {word} is not the one that the tape was encrypted with"
         raise LockedTapeError(what, where=source, fix=f"give another {word}; if it is right, the header was changed")
+
+
+def changed(source: str, at: int) -> TapeFormatError:
+    """What is wrong where the bytes from `at` on do not open."""
+    what = "the key is right, but the encrypted tape was changed or cut off: what begins at byte "
+    return _wrong(source, f"{what}{at} is not what was written there", _AGAIN)
 
 
 def _wrong(source: str, what: str, fix: str) -> TapeFormatError:

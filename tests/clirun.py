@@ -47,9 +47,8 @@ class Cli:
     def start(self, *words: str, keys: bool = False, **options: Any) -> subprocess.Popen[str]:
         """Start a command; its output is piped unless `options` say otherwise."""
         defaults: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(
-            self.argv(*words), cwd=self.cwd, env=self.environment(keys=keys), **(defaults | options)
-        )
+        defaults["env"] = self.environment(keys=keys)
+        return subprocess.Popen(self.argv(*words), cwd=self.cwd, **(defaults | options))
 
 
 def maps(url: str, hosts: Iterable[str] = HOSTS) -> list[str]:

@@ -15,8 +15,11 @@ import pytest
 from clirun import Cli
 
 from tapeproxy.proxy.encrypting import encrypt
+from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.unlocking import Secret
 from tapeproxy.tapes.encrypted import COST
+from tapeproxy.tapes.magic import MAGIC
+from tapeproxy.testing import FakeProvider
 
 WORDS = "correct horse battery staple"
 TAPE = "bug.tape.jsonl.gz"
@@ -221,3 +224,79 @@ def test_two_passphrases_that_differ(cli: Cli, terminals: list[Terminal]) -> Non
     assert one.end() == 2
     assert "the two passphrases differ" in one.shown
     assert (cli.cwd / LOCKED).read_bytes() == before
+
+
+ASKS = """
+import os, sys, urllib.request
+print(urllib.request.urlopen(os.environ["ASKED"] + "/search?q=tide").status, flush=True)
+print("variables", sorted(n for n in os.environ if "PASSPHRASE" in n or "KEY_FILE" in n), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_tape_that_is_encrypted_while_it_is_recorded(tmp_path: Path, home: Path, killed: bool) -> None:
+    cli = Cli(tmp_path, home)
+    (tmp_path / "key").write_bytes(bytes(range(32)))
+    with FakeProvider() as provider:
+        variables = {"TAPEPROXY_KEY_FILE": "key", "ASKED": provider.url}
+        words = ("record", "--encrypt", "-o", LOCKED, "--", sys.executable, "-c", ASKS)
+        environment = cli.environment() | variables
+        running = cli.start(*words, stdin=subprocess.PIPE, env=environment) if killed else None
+        if running is None:
+            done = cli.run(*words, env=variables)
+            assert (done.returncode, done.stdout) == (0, "200\nvariables []\n"), done.stderr
+        else:
+            assert running.stdout is not None
+            assert [running.stdout.readline() for _ in range(2)] == ["200\n", "variables []\n"]
+            assert not plain_files(tmp_path), "no plain tape while it is recorded"
+            running.kill()
+            running.communicate(timeout=30)
+    assert (tmp_path / LOCKED).read_bytes().startswith(MAGIC)
+    assert not plain_files(tmp_path)
+    tape, ending = load(tmp_path / LOCKED, lambda _kind, _source: Secret("key", bytes(range(32))))
+    assert (ending.sealed, ending.canonical) == (not killed, not killed)
+    assert [exchange.response.status for exchange in tape.exchanges if exchange.response] == [200]
+    assert cli.run("verify", LOCKED, "--key-file", "key").returncode == (5 if killed else 0)
+    replayed = cli.run("replay", LOCKED, env=variables)
+    assert (replayed.returncode, replayed.stdout) == (0, "200\nvariables []\n"), replayed.stderr
+    assert ("interrupted" in replayed.stderr) == killed
+
+
+def plain_files(folder: Path) -> list[Path]:
+    """The files in which a tape can be read by anybody."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path for path in files if (data := path.read_bytes()).startswith(b"\x1f\x8b") or b'"request"' in data]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--encrypt", "--io", "--key-file", "key"), "--io hands over what the agent reads in plain files"),
+        (("--key-file", "key"), "--key-file is for a tape that is encrypted"),
+        (("--encrypt",), "there is nothing to encrypt the tape with"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_run(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    (cli.cwd / "key").write_bytes(bytes(32))
+    done = subprocess.run(
+        cli.argv("record", *words, "--", sys.executable, "-c", "print(1)"),
+        cwd=cli.cwd,
+        env=cli.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        start_new_session=True,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_without_a_name_it_is_called_as_an_encrypted_tape(cli: Cli) -> None:
+    words = ("record", "--encrypt", "--no-shim", "--", sys.executable, "-c", "print(1)")
+    assert cli.run(*words, env={"TAPEPROXY_PASSPHRASE": WORDS}).returncode == 0
+    (path,) = (cli.cwd / ".tapes").iterdir()
+    assert path.name.endswith(".tape.jsonl.gz.enc")
+    assert cli.run("verify", env={"TAPEPROXY_PASSPHRASE": WORDS}).returncode == 0, "it is the last tape here"

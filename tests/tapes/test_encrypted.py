@@ -186,7 +186,7 @@ def rewritten(**fields: int) -> bytes:
         (rewritten(kind=1, cost=0), "is refused"),
         (rewritten(cost=17), "is refused"),
         (rewritten(kind=2), "is refused"),
-        (rewritten(version=2), "encrypted in format 2; this version reads format 1"),
+        (rewritten(version=3), "encrypted in format 3; this version reads formats up to 2"),
         (rewritten(version=0), "header of the encrypted tape was changed"),
         (rewritten(reserved=1), "header of the encrypted tape was changed"),
         (A[: SIZE - 1], "cut off in its header"),
