@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from tapeproxy.tapes.redactionrules import RedactionRules
 
 
+_LONG, _LONGEST = 3.0, 600.0
+"""Seconds after which `stop` says that it waits, and after which it gives up."""
+
+
 @click.command(context_settings=HELP)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The tape to write.  [default: in .tapes]")
 @click.option("--force", is_flag=True, help="Replace the tape if it exists.")
@@ -155,10 +159,13 @@ def stop(name: str | None, report: Path | None) -> int:
     if state is None:
         raise no_proxy()
     os.kill(state.pid, signal.SIGTERM)
-    deadline = time.monotonic() + 15
+    began, told = time.monotonic(), False
     while read_state() is not None:
-        if time.monotonic() > deadline:
+        if time.monotonic() > began + _LONGEST:
             raise NoProxyError(f"the proxy (process {state.pid}) does not stop", fix=f"end it with: kill {state.pid}")
+        if not told and time.monotonic() > began + _LONG:
+            click.echo("tapeproxy: waiting: a long tape takes its time to be read back and sealed", err=True)
+            told = True
         time.sleep(0.02)
     did = "the tape is" if state.mode == "record" else "it served"
     if state.control:

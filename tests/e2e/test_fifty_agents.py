@@ -136,8 +136,9 @@ def soaked(cli: Cli, seconds: float) -> None:
     until = time.monotonic() + 20
     while (left := descriptors(running.pid)) > before + 4 and time.monotonic() < until:
         time.sleep(0.1)
-    assert cli.run("stop").returncode == 0
-    running.communicate(timeout=120)
+    running.terminate()
+    _, said = running.communicate(timeout=400)  # the whole tape is read back
+    assert running.returncode == 0, said
     exchanges = {number: (last, ended) for number, last, ended in taped(cli.cwd / "t.jsonl.gz")}
     lost = [number for number, last in heard.last.items() if exchanges.get(number, (-1, False))[0] < last]
     fifth = max(len(heard.rss) // 5, 1)
