@@ -212,6 +212,20 @@ t.join()
     assert told(edges(code, Path(sys.executable), sidecar)) == ["m 2 get m/t0@0.1", "m/t0 0 get m@2.0"]
 
 
+def test_items_that_leave_a_queue_past_get_are_let_go(sidecar: Path) -> None:
+    code = """
+import gc, weakref
+class Item: pass
+q, seen = queue.Queue(), []
+ask()
+for _ in range(5000):
+    item = Item(); seen.append(weakref.ref(item)); q.put(item); q.queue.clear()
+gc.collect()
+print(sum(one() is not None for one in seen))
+"""
+    assert edges(code, Path(sys.executable), sidecar).json < 2100
+
+
 def test_a_lane_that_meets_too_many_says_so(sidecar: Path) -> None:
     code = """
 from _tapeproxy import edges; edges.MOST = 3
@@ -266,3 +280,79 @@ trio.run(main)
     found = [row for row in told(edges(code, Path(sys.executable), sidecar)) if "await" in row]
     assert found, "nobody learned"
     assert found[0].split()[1:3] == ["0", "await"]
+
+
+SERVERS = {
+    "http.server": """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self): ask(); self.send_response(200); self.send_header("content-length", "0"); self.end_headers()
+    def log_message(self, *args): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+""",
+    "wsgiref": """
+import wsgiref.simple_server
+class Handler(wsgiref.simple_server.WSGIRequestHandler):
+    def log_message(self, *args): pass
+def app(environ, start): ask(); start("200 OK", [("content-length", "0")]); return []
+server = wsgiref.simple_server.make_server("127.0.0.1", 0, app, handler_class=Handler)
+""",
+    "werkzeug": """
+import logging, werkzeug.serving
+logging.getLogger("werkzeug").disabled = True
+def app(environ, start): ask(); start("200 OK", [("content-length", "0")]); return []
+server = werkzeug.serving.make_server("127.0.0.1", 0, app, threaded=True)
+""",
+}
+CLIENT = """
+import http.client
+port = server.server_port
+threading.Thread(target=server.serve_forever, daemon=True).start()
+kept = http.client.HTTPConnection("127.0.0.1", port)
+kept.connect(); mine = [kept.sock.getsockname()[1]]
+for _ in range(2):
+    kept.request("GET", "/")
+    reply = kept.getresponse(); reply.read()
+    if kept.sock is None: break
+kept.close(); server.shutdown(); server.server_close()
+print(json.dumps(mine))
+"""
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_servers_tell_which_request_they_serve(kind: str, sidecar: Path) -> None:
+    if kind == "werkzeug":
+        pytest.importorskip("werkzeug")
+    found = edges(SERVERS[kind] + CLIENT, Path(sys.executable), sidecar)
+    (port,) = found.json
+    rows = [(line["what"], line["on"], line["asked"]) for line in found.of("edge") if line["on"].startswith("@")]
+    first = [("serve", f"@{port}#0", 0), ("answer", f"@{port}#0", 1)]
+    assert rows[:2] == first
+    if kind == "http.server":  # which keeps its connection
+        assert rows[2:] == [("serve", f"@{port}#1", 1), ("answer", f"@{port}#1", 2)]
+
+
+def test_a_server_of_aiohttp(sidecar: Path) -> None:
+    pytest.importorskip("aiohttp")
+    code = """
+import http.client
+from aiohttp import web
+async def handle(request): ask(); return web.Response()
+async def main():
+    app = web.Application(); app.router.add_get("/", handle)
+    runner = web.AppRunner(app); await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0); await site.start()
+    port = site._server.sockets[0].getsockname()[1]
+    def client():
+        kept = http.client.HTTPConnection("127.0.0.1", port); kept.connect()
+        mine = kept.sock.getsockname()[1]
+        for _ in range(2): kept.request("GET", "/"); kept.getresponse().read()
+        kept.close(); return mine
+    print(json.dumps(await asyncio.to_thread(client)))
+    await runner.cleanup()
+asyncio.run(main())
+"""
+    found = edges(code, Path(sys.executable), sidecar)
+    rows = [(line["what"], line["on"]) for line in found.of("edge") if line["on"].startswith("@")]
+    assert rows == [(what, f"@{found.json}#{n}") for n in range(2) for what in ("serve", "answer")]

@@ -38,26 +38,37 @@ def _safely_begin(connection: Any, peer: Any) -> str | None:
 
 
 def patch_http_server(module: Any) -> None:
-    """http.server, and so wsgiref and werkzeug: a handler for each connection."""
+    """http.server, and so wsgiref and werkzeug: a handler for each connection, which may go its own way with it."""
     cls = module.BaseHTTPRequestHandler
-    parse, handle = cls.parse_request, cls.handle_one_request
+    parse, handle, finish = cls.parse_request, cls.handle_one_request, cls.finish
 
     def parse_request(self: Any) -> bool:
+        _end(self)
         good: bool = parse(self)
         if good:
             self.__dict__[_TOKEN] = _safely_begin(self, self.client_address)
         return good
 
     def handle_one_request(self: Any) -> None:
-        self.__dict__[_TOKEN] = None
         try:
             handle(self)
         finally:
-            if self.__dict__[_TOKEN] is not None:
-                emit_out("answer", self.__dict__[_TOKEN])
+            _end(self)
+
+    def finish_and_tell(self: Any) -> None:
+        _end(self)
+        finish(self)
 
     cls.parse_request = resemble(parse_request, parse)
     cls.handle_one_request = resemble(handle_one_request, handle)
+    cls.finish = resemble(finish_and_tell, finish)
+
+
+def _end(handler: Any) -> None:
+    """What the handler has read is answered."""
+    token = handler.__dict__.pop(_TOKEN, None)
+    if token is not None:
+        emit_out("answer", token)
 
 
 def patch_uvicorn(module: Any) -> None:

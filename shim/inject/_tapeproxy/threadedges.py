@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _FROM = "_tapeproxy_from"
 _MOST_RUN = 10_000
 """Work items that a pool's thread remembers."""
-_MANY = 10_000
 _OWN_EVENTS = frozenset(("threading", "concurrent.futures._base", "multiprocessing.pool", "asyncio.base_events"))
 """Modules whose waits for events of their own say nothing about who set them."""
 
@@ -181,20 +180,37 @@ def patch_queue(module: Any) -> None:
     cls.put, cls.get = resemble(put_and_let_know, put), resemble(get_and_learn, get)
 
 
+class _Senders(dict):  # type: ignore[type-arg]  # 3.9's, at run time
+    """Of a queue's items, by their ids: each with what its sender knew."""
+
+    limit = 1000
+
+
 def remember(queue: Any, item: Any, known: Any) -> tuple[Any, Any]:
     """The item, put by one who knows so much, is about to go into a queue."""
     entry = item, known  # with the item, so that its id is no other's until it is got
-    queue.__dict__.setdefault(_FROM, {}).setdefault(id(item), []).append(entry)
+    senders = queue.__dict__.get(_FROM)
+    if senders is None:
+        senders = queue.__dict__.setdefault(_FROM, _Senders())
+    senders.setdefault(id(item), []).append(entry)
+    if len(senders) > senders.limit:
+        _tidy(senders, queue)
     return entry
 
 
-def take(senders: dict[int, list[Any]], item: Any) -> None:
+def take(senders: Any, item: Any) -> None:
     """The item has come out of a queue: learn what its sender knew."""
     found = senders.get(id(item))
     if found:
         _, known = found.pop(0)
-        # A list that is empty may be about to get an entry, in another thread.
-        if len(senders) > _MANY:
-            for key in [key for key, entries in list(senders.items()) if not entries]:
-                senders.pop(key, None)
         learn("get", known)
+
+
+def _tidy(senders: _Senders, queue: Any) -> None:
+    """Forget items that are in the queue no more; those that left it past `get` would stay for ever."""
+    for key in [key for key, entries in list(senders.items()) if not entries]:
+        # A list that is empty may be about to get an entry, in another thread: of the same object, which is rare.
+        senders.pop(key, None)
+    if len(senders) > 2 * queue.qsize() + 1000:
+        senders.clear()
+    senders.limit = 2 * len(senders) + 1000
