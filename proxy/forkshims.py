@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 from tapeproxy.proxy.replayer import Replayer
-from tapeproxy.proxy.shimming import shim_environment
+from tapeproxy.proxy.shimming import IoSettings, shim_environment
 from tapeproxy.proxy.shims import Shims
 from tapeproxy.proxy.sidecar import Line
 from tapeproxy.proxy.strangers import Strangers
@@ -43,6 +43,16 @@ class ForkShims(Shims):
             seeds=seeds,
         )
         return shim_environment(parent, told)
+
+    def _io_settings(self) -> IoSettings | None:
+        """What the agent reads past the wire it reads for real, and that is taped; process numbers are the tape's."""
+        if not self._tape.head.io:
+            return None
+        from tapeproxy.proxy.iovalues import write_values
+
+        values = self._folder / "values"
+        write_values(self._tape, values)
+        return IoSettings(mode="record", base=str(Path.cwd()), values=values)
 
     def hear(self, line: Line) -> None:
         """Take a line of the shims."""

@@ -204,7 +204,7 @@ class _Fork:
         )
 
     def _recording(self) -> RecordSettings:
-        """The child as a recording: by the parent's rules, with nothing of what its agent read past the wire."""
+        """The child as a recording: by the parent's rules."""
         settings, head = self._settings, self._settings.parent.tape.head
         return RecordSettings(
             tape=settings.out,
@@ -217,6 +217,7 @@ class _Fork:
             client_certs=settings.client_certs,
             timeout=settings.timeout,
             shim=head.seed is not None,
+            io=head.io and head.seed is not None,
             rules=taped_rules(head),
             redaction=RedactionRules.from_json(head.rules),
         )

@@ -98,6 +98,7 @@ def open_child(
         origin=origin,
         hash_seed=parent.hash_seed or hash_seed_for(settings.environment),
         tmpdir=parent.tmpdir,
+        io=settings.io,
         rules=head.rules | {"clock": CLOCK_RULES, "edges": EDGE_RULES},
     )
     return _create(settings, tape, head)

@@ -368,6 +368,31 @@ def test_a_replay_of_a_child_has_the_environment_that_the_fork_had(bench: Bench)
     assert bench.replay().out == bench.replay("d.gz").out == ran.out
 
 
+def test_what_is_read_past_the_wire_is_on_the_child_too(bench: Bench) -> None:
+    path = bench.cli.cwd / "agent.py"
+    (bench.cli.cwd / "notes.txt").write_text("tides")
+    path.write_text(
+        "import httpx, os\n"
+        "url, words = 'https://search.example.com/search', open('notes.txt').read()\n"
+        "found = httpx.get(url, params={'q': f'{words} {os.getpid()}'}).json()['results']\n"
+        "again = httpx.get(url, params={'q': f'{found} {os.getpid()}'})\n"
+        "print(len(found), open('notes.txt').read(), again.status_code)\n"
+    )
+    bench.program = str(path)
+    parent = bench.record("--io")
+    ran = bench.fork("--at", "1", "--set", "1:$.results=[]")
+    assert (ran.code, ran.out) == (0, "0 tides 200\n"), ran.err
+    child = bench.child()
+    assert child.head.io
+    read = [[(value.what, value.name, value.content) for _, value in tape.values] for tape in (parent, child)]
+    assert read[0] == read[1]
+    assert [value.data for _, value in child.values if value.what == "pid"] == [
+        value.data for _, value in parent.values if value.what == "pid"
+    ]
+    bench.provider.stop()
+    assert bench.replay().out == ran.out
+
+
 # --- time ----------------------------------------------------------------------------------------------------------
 
 

@@ -76,8 +76,11 @@ def _told(name: str, real: int) -> int:
 
             taped = tapedvalues.take("pid", name, lane)
             if taped is not None:
-                return int(taped["data"]["pid"])
-        values.emit("pid", name, lane, data={"pid": real}, **({"taped": None} if settings.REPLAY else {}))
+                told = int(taped["data"]["pid"])
+                if settings.FORK:
+                    values.emit("pid", name, lane, data={"pid": told})
+                return told
+        values.emit("pid", name, lane, data={"pid": real}, **({} if settings.RECORD else {"taped": None}))
     except Exception:
         if settings.REPLAY:
             raise

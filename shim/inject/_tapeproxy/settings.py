@@ -6,9 +6,9 @@ import os
 
 MODE = os.environ.get("TAPEPROXY_MODE", "")
 """`record`, `replay`, `fork`, or empty: then the shim is not to be installed."""
-RECORD = MODE == "record"
 FORK = MODE == "fork"
 """A replay whose lanes may leave the tape, and which is recorded."""
+RECORD = MODE == "record" or FORK
 REPLAY = MODE == "replay" or FORK
 FORK_FILE = os.environ.get("TAPEPROXY_FORK", "")
 """Fork: the file that says where lanes leave the tape."""
