@@ -125,3 +125,69 @@ def test_an_answer_in_the_editor(there: Cli, provider: FakeProvider, tmp_path: P
     first = re.search("first: (.*)", out)
     assert first is not None and first[1].startswith("Edited: ")
     assert "1 mutated, 1 live" in err
+
+
+TEAM = """
+import json
+import random
+import threading
+
+import openai
+
+from tapeproxy.hints import agent, tool
+
+client = openai.OpenAI()
+out: dict[str, object] = {}
+
+
+def ask(text: str) -> str:
+    completion = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": text}])
+    return completion.choices[0].message.content or ""
+
+
+@tool
+def search(query: str) -> dict[str, object]:
+    return {"query": query, "score": random.random()}
+
+
+@tool
+def twice(value: object) -> list[object]:
+    return [value, value]
+
+
+def work(name: str) -> None:
+    with agent(name):
+        found = twice(search(name)["score"])
+        out[name] = [found, ask(f"{name} found {json.dumps(found)}")]
+
+
+ask("plan")
+threads = [threading.Thread(target=work, args=(name,)) for name in ("worker_a", "worker_b")]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(json.dumps(out, sort_keys=True))
+print(ask("sum up " + json.dumps(out, sort_keys=True)))
+"""
+
+
+def test_another_result_of_a_tool(cli: Cli, provider: FakeProvider) -> None:
+    """Worker_b makes no live call and hears the same; worker_a's next tool is called, and the sum is asked anew."""
+    pytest.importorskip("tapeproxy.hints", reason="hints are not in this version")
+    (cli.cwd / "team.py").write_text(TEAM)
+    done = cli.run("record", "-o", "t.gz", *maps(provider.url), "--", sys.executable, "team.py", keys=True)
+    assert done.returncode == 0, done.stderr
+    before = json.loads(done.stdout.splitlines()[0])
+    provider.requests.clear()
+    words = ["fork", "t.gz", "-o", "c.gz", "--value", 'worker_a#0={"score": "new"}', *maps(provider.url)]
+    done = cli.run(*words, keys=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith("2 reused, 0 mutated, 2 live: c.gz\n")
+    after = json.loads(done.stdout.splitlines()[0])
+    assert after["worker_a"][0] == ["new", "new"]
+    assert after["worker_b"] == before["worker_b"]
+    assert ["worker_b" in request.body.decode() for request in provider.requests] == [False, True]
+    provider.stop()
+    again = cli.run("replay", "c.gz")
+    assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
