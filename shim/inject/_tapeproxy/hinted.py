@@ -211,6 +211,10 @@ class _Call:
         taped = {"taped": found["n"], "taped_lane": found["lane"]}
         bytes_ = None if content is None else content.encode()
         _emit(self.what, self.name, self.parent, self.where, bytes_, error=found.get("error"), data=facts, **taped)
+        if settings.FORK and "edited" in found["data"]:
+            from . import forkedtime
+
+            forkedtime.leave(self.parent)  # what follows goes by a value that is not on the tape
         return found
 
     def refuse(self, errors: Errors, why: str, near: dict[str, Any] | None) -> None:
