@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--top", type=click.IntRange(0), default=10, metavar="N", show_default=True, help="With --size: the N largest."
 )
+@click.option("--tools", is_flag=True, help="Show calls of tools, messages and conclusions (docs/HINTS.md).")
 @click.option("--rank", is_flag=True, help="Show exchanges in causal order, with their ranks.")
 @click.option("--vector", is_flag=True, help="Show exchanges in causal order, with what each knew of: vector clocks.")
 @click.option("--lane", metavar="LANE", help="Show one lane's exchanges, by its id or its thread's or task's name.")
@@ -39,6 +40,7 @@ def command(
     raw: bool,
     sizes: bool,
     top: int,
+    tools: bool,
     rank: bool,
     vector: bool,
     lane: str | None,
@@ -53,6 +55,7 @@ def command(
     tapeproxy show 3                   the third exchange of the last tape
     tapeproxy show TAPE 3 --raw        the bytes of its response's body, compressed if they came so
     tapeproxy show TAPE --size         what takes the room: kinds of record, and the largest exchanges
+    tapeproxy show TAPE --tools        what functions marked as tools gave
     tapeproxy show TAPE --vector       in causal order, with vector clocks: which answers each request knew of
     tapeproxy show TAPE --lane bob     what one thread, task or process asked
 
@@ -79,6 +82,10 @@ def command(
     of the file, a share of what is compressed together), text (of the lines), bodies (as they were on the wire) and
     referred (of these, what a request shares with an earlier one and is not on the tape again). An exchange also has
     number, method, url, request and response (bytes of its bodies).
+
+    For --tools: tape and values, in the order in which they came: lane, n (LANE#N names a value, as for `fork`), kind
+    (tool, hint, message, final), name, where, arguments, from, end (returned, raised, cancelled, closed, untaped),
+    error, untaped (why), value (JSON as docs/FORMAT.md has it), exchanges (that its body asked), began_ns and took_ns.
     """
     from tapeproxy.proxy.tapefile import load
 
@@ -91,6 +98,11 @@ def command(
     if raw and wanted is None:
         raise UsageError("--raw writes the body of one exchange, and none is named", fix="tapeproxy show TAPE N --raw")
     loaded, ending = load(path, unlocking.ask)
+    if tools:
+        if wanted is not None:
+            raise UsageError("--tools is about a whole tape", fix="tapeproxy show TAPE --tools")
+        _show_tools(path, loaded, as_json=as_json)
+        return
     causal = rank or vector or lane is not None
     if wanted is None:
         view = _causal_view(loaded, lane, rank=rank, vector=vector) if causal else None
@@ -160,6 +172,18 @@ def _show_sizes(path: Path, top: int, unlocking: Unlocking, *, as_json: bool) ->
         click.echo(dump(size_document(str(path), survey)))
         return
     for line in size_page(str(path), survey, screen_of(sys.stdout)):
+        echo(line)
+
+
+def _show_tools(path: Path, tape: "Tape", *, as_json: bool) -> None:
+    from tapeproxy.cli.toolcalls import tools_document, tools_page
+
+    if as_json:
+        from tapeproxy.cli.documents import dump
+
+        click.echo(dump(tools_document(str(path), tape)))
+        return
+    for line in tools_page(str(path), tape, screen_of(sys.stdout)):
         echo(line)
 
 
