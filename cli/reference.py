@@ -56,6 +56,8 @@ is one of ours, the last lines on the terminal tell them apart.
 | `exchanges` | how many are on the tape |
 | `served` | how many answers were given from it |
 | `live` | requests that went to servers of the run itself |
+| `tools` | how many calls of tools got what is on it ([HINTS.md](HINTS.md)) |
+| `covered` | the numbers of the exchanges that the bodies of these calls had asked for, and did not |
 | `taped_ns`, `took_ns` | how long the run took when it was recorded, and now, in nanoseconds |
 | `violations` | a list of `kind` (a short stable word), `request`, `what` (a sentence), and often `nearest` |
 | `waiting`, `left` | of a violation: the first taped answers that nobody asked for yet, and how many there are |

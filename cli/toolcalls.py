@@ -3,11 +3,10 @@
 import json
 from collections.abc import Iterator
 
-from tapeproxy.cli.rendering import Cell, Column, Screen, count, duration, printable, table
+from tapeproxy.cli.rendering import Cell, Column, Screen, clip, count, duration, printable, table
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.hints import CALLS, HINTS, Bodies, Call, call_title
 from tapeproxy.tapes.records import Json, Value
-from tapeproxy.tapes.requestlines import shorten
 from tapeproxy.tapes.values import with_contents
 
 _COLUMNS = (
@@ -17,6 +16,8 @@ _COLUMNS = (
     Column("asked", right=True, rank=3),
     Column("took", right=True, rank=2),
 )
+_LONGEST = 120
+"""Characters of what a tool gave; --json has it whole."""
 
 
 def tools_page(path: str, tape: Tape, screen: Screen) -> Iterator[str]:
@@ -76,7 +77,7 @@ def _cells(row: Json) -> list[Cell]:
     return [
         Cell(f"{row['lane']}#{row['n']}"),
         Cell(_title(row), "cyan" if row["kind"] in CALLS else ""),
-        Cell(shorten(gave), "red" if bad else ""),
+        Cell(clip(gave, _LONGEST), "red" if bad else ""),
         Cell(", ".join(map(str, row["exchanges"]))),
         Cell("" if row["took_ns"] is None else duration(row["took_ns"])),
     ]
