@@ -87,8 +87,8 @@ def command(
                 130 stopped; the best so far is written
 
     --json prints tape (the new one), kept (of each exchange, its number, or read, its record, and name; path, value and
-    neutral, long texts cut), values (how many there were), exchanges, of_exchanges, probes, took_ns, failure and
-    stopped (null, or why).
+    neutral, long texts cut), values (how many there were), exchanges, of_exchanges, probes, took_ns, failure, stopped
+    (null, or why) and differences (what a replay of the new tape finds other than on it: nothing, if all is well).
     """
     from tapeproxy.proxy.guard import HostPort, establish
     from tapeproxy.proxy.minimizing import MinimizeSettings, minimize_tape
@@ -143,6 +143,8 @@ def _lines(done: "Minimized") -> Iterator[str]:
         yield f"  {printable(where)}  {printable(value.path)}  {printable(json.dumps(value.value))}"
     if len(done.kept) > _SHOWN:
         yield f"  and {len(done.kept) - _SHOWN} more"
+    if done.differences:
+        yield f"a replay of the new tape, which compares, is not the same: {printable(done.differences[0])}"
     again = shlex.quote(str(done.path)) + (" --io tape" if done.reads else "")
     took = duration(done.took_ns)
     yield f"{count(done.probes, 'probe')}, {took}; to see it fail: tapeproxy replay {printable(again)}"

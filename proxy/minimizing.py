@@ -19,16 +19,18 @@ from tapeproxy.proxy.drafts import drafted
 from tapeproxy.proxy.origin import origin_mark
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.replayed import ReplaySettings
-from tapeproxy.proxy.supervisor import held_signals
+from tapeproxy.proxy.replaying import Wire
+from tapeproxy.proxy.supervisor import StopSignal, held_signals
 from tapeproxy.proxy.tapedrun import taped_redactor
 from tapeproxy.proxy.tapefile import is_locked, load, read_entries
-from tapeproxy.proxy.trials import EnoughError, Probed, Trial, Trials, TrialSettings, serves_reads
+from tapeproxy.proxy.trials import EnoughError, Probed, Trial, Trials, TrialSettings, outputs_in, serves_reads
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.minimized import minimized_records
 from tapeproxy.tapes.neutraltapes import Named, NeutralTape, key_json
 from tapeproxy.tapes.records import Exit, Head, Json, Seal
 from tapeproxy.tapes.rewriting import encoded
+from tapeproxy.tapes.violations import Drift, Violation
 
 _WAIT = 0.05
 _STOPPED = "it was stopped"
@@ -59,6 +61,8 @@ class Minimized:
 
     `interrupted`: that was a signal. `reads`: some of the values were read from files, which a replay serves with --io.
 
+    `differences`: what a replay of the new tape, which compares, finds other than on it, in words.
+
     `exchanges` are on the new tape, `of` were on the old one; `failure` says in words what the probes looked for.
     """
 
@@ -73,6 +77,7 @@ class Minimized:
     stopped: str = ""
     interrupted: bool = False
     reads: bool = False
+    differences: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
         return {
@@ -85,6 +90,7 @@ class Minimized:
             "took_ns": self.took_ns,
             "failure": self.failure,
             "stopped": self.stopped or None,
+            "differences": list(self.differences),
         }
 
 
@@ -150,6 +156,7 @@ async def _minimize(settings: MinimizeSettings, told: Callable[[Probed], None], 
         if trials.best is None:
             raise UsageError("stopped before anything was known")
         write(trials.best, settings.output)
+        differences = () if why == _STOPPED else await _differences(settings, trials.best)
     return Minimized(
         path=settings.output,
         kept=tuple(value for key, value in values.values.items() if key in trials.best.kept),
@@ -162,6 +169,7 @@ async def _minimize(settings: MinimizeSettings, told: Callable[[Probed], None], 
         stopped=why,
         interrupted=why == _STOPPED,
         reads=serves_reads(tape),
+        differences=differences,
     )
 
 
@@ -181,6 +189,26 @@ async def _watched(trials: Trials, stop: threading.Event) -> str:
     return ""
 
 
+async def _differences(settings: MinimizeSettings, best: Trial) -> tuple[str, ...]:
+    """Replay the new tape as anybody would, and say what is not as on it: there should be nothing."""
+    found: list[Violation | Drift] = []
+    io = "tape" if serves_reads(best.tape) else settings.replay.io
+    wire = Wire.open(dataclasses.replace(settings.replay, tape=settings.output, io=io))
+    try:
+        session = await wire.begin(found.append)
+        with outputs_in(best.folder) as stdio:
+            try:
+                outcome = await session.run(StopSignal(), stdio)
+            finally:
+                await session.end()
+    finally:
+        await wire.stop()
+    texts = [f"{one.what}: {one.request}" for one in found]
+    if outcome.exit_code != best.outcome.exit_code:
+        texts.append(f"it ends with {outcome.exit_code}, not {best.outcome.exit_code}")
+    return tuple(texts)
+
+
 def _write(settings: MinimizeSettings, values: NeutralTape, trial: Trial, path: Path) -> None:
     """Write the tape of a trial. Raises TapeWriteError."""
     entries = list(read_entries(settings.replay.tape, ask=settings.replay.ask))
@@ -188,7 +216,7 @@ def _write(settings: MinimizeSettings, values: NeutralTape, trial: Trial, path: 
     seal = records[-1] if isinstance(records[-1], Seal) else Seal(t=0, records=0, trace="", outcome="", file="")
     head = _head(settings, values, trial, seal, entries[-1].hash.hex())
     outcome = trial.outcome
-    ended = Exit(t=seal.t, code=outcome.code, signal=outcome.signal, duration=outcome.duration_ns)
+    ended = Exit(t=seal.t or trial.tape.ended, code=outcome.code, signal=outcome.signal, duration=outcome.duration_ns)
     kept = list(minimized_records(records, head, trial.tape, trial.steps, ended))
     word = outcome.stopped_by or ("exited" if outcome.signal is None else "killed")
     path.parent.mkdir(parents=True, exist_ok=True)

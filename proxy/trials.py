@@ -242,7 +242,7 @@ class Trials:
 
         session = await wire.begin(stopping_at(1, stop, noticed), steps.append)
         try:
-            with _outputs(folder) as stdio:
+            with outputs_in(folder) as stdio:
                 outcome = await session.run(stop, stdio)
         finally:
             await session.end()
@@ -250,7 +250,8 @@ class Trials:
 
 
 @contextlib.contextmanager
-def _outputs(folder: Path) -> Iterator[Stdio]:
+def outputs_in(folder: Path) -> Iterator[Stdio]:
+    """Files `stdout` and `stderr` of a folder for an agent to write to; it has nothing to read."""
     with (
         Path(os.devnull).open("rb") as nothing,
         (folder / "stdout").open("wb") as out,

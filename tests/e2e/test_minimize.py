@@ -91,7 +91,7 @@ def test_two_texts_of_four_are_what_matters(cli: Cli, tape: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [(value["exchange"], value["value"]) for value in found["kept"]] == TEXTS
-    assert found["stopped"] is None
+    assert (found["stopped"], found["differences"]) == (None, [])
     assert done.stderr.count("tapeproxy: probe ") == found["probes"]
     asked = load(cli.cwd / "small.tape.jsonl.gz")[0].exchanges[3].request_body
     assert b"sesame" in asked
@@ -138,6 +138,54 @@ def test_what_was_read_from_files_counts_where_it_is_on_the_tape(cli: Cli) -> No
     report = json.loads((cli.cwd / "r.json").read_text())
     assert (again.returncode, report["violations"]) == (9, [])
     assert cli.run("verify", "small.tape.jsonl.gz").returncode == 0
+
+
+# Two workers on threads, queues between, and clock reads that depend on what was heard.
+TEAM = """
+import concurrent.futures, json, queue, sys, time, urllib.request
+READS = int(sys.argv[1])
+
+def ask(query):
+    query = query[:20].replace(" ", "+")
+    with urllib.request.urlopen("https://search.example.com/search?q=" + query, timeout=20) as answer:
+        return json.load(answer)["results"]
+
+plan = ask("aurora tides")
+found = queue.Queue()
+
+def work(n):
+    heard = ask(plan[n]["title"])
+    if not any(one["snippet"] for one in heard):
+        [time.time() for _ in range(READS)]
+    found.put(ask(plan[n]["slug"]))
+
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    list(pool.map(work, (0, 1)))
+ask(" ".join(one["title"] for _ in range(2) for one in found.get()))
+if plan[0]["slug"] == "aurora":
+    raise ValueError("found something")
+"""
+
+
+@pytest.mark.parametrize(("reads", "differs"), [("0", False), ("5", True)])
+def test_a_team_s_small_tape_is_replayed_and_differences_are_told(
+    reads: str, differs: bool, cli: Cli, home: Path
+) -> None:
+    argv = ["--", sys.executable, "-c", TEAM, reads]
+    tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+    with FakeProvider(tls=tls) as provider:
+        done = cli.run("record", "-o", "bad.tape.jsonl.gz", *maps(provider.url), *argv)
+    assert done.returncode == 1, done.stderr
+    words = ["-o", "small.tape.jsonl.gz", "--max-probes", "7", "--json"]
+    found = json.loads(cli.run("minimize", "bad.tape.jsonl.gz", *words, *argv).stdout)
+    assert 1 <= len(found["kept"]) < 8 < found["values"]
+    assert found["exchanges"] == 6
+    replayed = cli.run("replay", "small.tape.jsonl.gz", "--max-violations", "1")
+    if differs:
+        assert "clock" in found["differences"][0]
+        assert replayed.returncode == 4
+    else:
+        assert (found["differences"], replayed.returncode) == ([], 1), replayed.stderr
 
 
 @pytest.mark.parametrize(
