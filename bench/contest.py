@@ -59,10 +59,20 @@ class Contest:
         return None
 
 
-def hold(bench: Bench, unit: Unit, runs: Mapping[str, Run], rounds: int) -> Contest:
-    """Run all of them `rounds` times at most, in turns, for about `bench.seconds` at most; each at least once."""
+def warm(bench: Bench, unit: Unit, runs: Mapping[str, Run]) -> Mapping[str, str]:
+    """Run all of them once for nothing; gives who is out. Not in a smoke run."""
+    return {} if bench.quick else hold(bench, unit, runs, 1).out
+
+
+def hold(
+    bench: Bench, unit: Unit, runs: Mapping[str, Run], rounds: int, out: Mapping[str, str] | None = None
+) -> Contest:
+    """Run all of them `rounds` times at most, in turns, for about `bench.seconds` at most; each at least once.
+
+    Who is `out` already stays out.
+    """
     values: dict[str, list[float]] = {}
-    out: dict[str, str] = {}
+    out = dict(out or {})
     began, longest = time.monotonic(), 0.0
     for number in bench.rounds(rounds):
         start = time.monotonic()

@@ -3,14 +3,17 @@
 Whole processes are not compared here: an interpreter and its imports take the same time with every tool.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
 from bench import tools
-from bench.contest import OURS, Contest, Run, hold
+from bench.contest import OURS, Contest, Run, hold, warm
 from bench.figures import Bar, Bench, Line, Skipped, Unit
 from bench.servers import origin
 
 _THINKING = 0.4
+_SECONDS = 30.0
+"""For the rounds: recording them all once took the rest."""
 _TITLES = {
     "vcrpy": "vcrpy, matching bodies, in the agent",
     "cassetter": "cassetter, matching bodies, in the agent",
@@ -46,9 +49,10 @@ def _held(
     with origin(bench.folder, thinking) as server:
         played = tools.Agent(bench.folder, server, conversations, turns)
         runs = {name: _replays(make, played, figure) for name, make in {OURS: tools.tapeproxy, **tools.PEERS}.items()}
+        out = warm(bench, unit, runs)  # and recorded
         if recorded:
             runs[recorded] = lambda: figure(tools.tapeproxy(played).record())
-        return hold(bench, unit, runs, 5)
+        return hold(dataclasses.replace(bench, seconds=_SECONDS), unit, runs, 5, out)
 
 
 def _replays(make: Callable[[tools.Agent], tools.Tool], played: tools.Agent, figure: Callable[[float], float]) -> Run:

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from bench.contest import OURS, Run, hold
+from bench.contest import OURS, Run, hold, warm
 from bench.figures import Bar, Bench, Line, Skipped
 from bench.material import chat_tape
 from bench.processes import environment, listening, run, tapeproxy
@@ -21,8 +21,8 @@ def startup(bench: Bench) -> Iterator[Line | Skipped]:
         "mitmdump": lambda: _listen_ms(mitmdump_command(bench.folder)),
         "python": lambda: _run_ms([sys.executable, "-c", "import httpx"], env),
     }
-    hold(bench, "ms", runs, 1)  # byte code, certificates and the disk's cache
-    contest = hold(bench, "ms", runs, 20)
+    out = warm(bench, "ms", runs)  # byte code, certificates and the disk's cache
+    contest = hold(bench, "ms", runs, 20, out)
     yield contest.ratio(f"{what}, against mitmdump until it listens", "mitmdump", Bar(0.5, "at most"))
     yield contest.ratio(f"{what}, against `python -c 'import httpx'`", "python", Bar(1.5, "at most"))
 
