@@ -62,14 +62,14 @@ decrypt it, and that is all that nginx does. The tape server also parses HTTP, d
 answer is given out for the very bytes that were taped, or after a comparison by value, and for nothing less) and
 renders the answer. The lines below show these steps without sockets, and the loopback alone. `perf` on the server's
 process under this load, by library: Python 42 %, the kernel 17 %, OpenSSL 15 %, copying (libc) 12 %, BLAKE3 10 %, the
-HTTP parser 3 %. Python's share is some 290 calls a request, none of which stands out: the largest is 4 %. Decrypting,
-copying and digesting grow with the request and run in C; the rest does not grow.
+HTTP parser 3 %. Python's share is some 290 calls a request, none of which stands out. Decrypting, copying and digesting
+grow with the request and run in C; the rest does not grow.
 
 An asyncio server that only decrypts and gives one fixed answer, measured while this one was written, got about twice
 the requests: that is what one thread of Python could still gain at most. uvloop made no difference, because at this
 size the event loop's part is small; nor do larger socket buffers, for a request is there whole when its turn comes (679
 reads for 640 requests, counted on a busy machine). Comparing with the taped body instead of digesting the request would
-save a sixth, and needs all bodies in memory. Several threads or processes would help on more cores, but no agent comes
+save a tenth, and needs all bodies in memory. Several threads or processes would help on more cores, but no agent comes
 near this load, and one order of giving out answers is worth more.
 
 The first request of a replay needs a certificate for its host. To sign one takes 58 ms, nearly all of it to load the
