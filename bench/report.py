@@ -54,7 +54,6 @@ _HOW = """
 """
 
 _LIMITS = """
-
 ## Where the time goes, and what the limit is
 
 **Replay.** A request of the load has 110 KB on average. What any server has to do is to take it from the kernel and
