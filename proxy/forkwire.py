@@ -10,10 +10,9 @@ from tapeproxy.tapes.redaction import Redactor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mitmproxy.connection import Client
-
     from tapeproxy.addons.sockets import Resets
     from tapeproxy.addons.tape import Tape
+    from tapeproxy.proxy.mitm import Client
 
 
 class ForkWire(RecordWire):

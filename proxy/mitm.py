@@ -30,7 +30,7 @@ from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
     from mitmproxy.addons.proxyserver import Proxyserver
-    from mitmproxy.connection import Client
+    from mitmproxy.connection import Client as Client
     from mitmproxy.master import Master
 
     from tapeproxy.addons.recorder import Recorder
