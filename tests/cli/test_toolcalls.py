@@ -18,7 +18,7 @@ def value(n: int, what: str, name: str, content: bytes | None = None, **data: An
 
 
 def tape(path: Path) -> str:
-    times = {"asked": 0, "began": 1_000_000, "ended": 4_000_000}
+    times: dict[str, Any] = {"asked": 0, "began": 1_000_000, "ended": 4_000_000}
     records: list[Record] = [
         *exchange(1, "http://a.test/", lane="m/k0"),
         value(0, "tool", "search", b'["\\u001b[31m"]', call="m/k0", args='{"query":"tides"}', **times),
