@@ -168,7 +168,7 @@ def test_the_command_itself_starts_light() -> None:
 
 
 def test_a_replay_loads_little() -> None:
-    """Each of these takes a millisecond or more, and so does every dozen of small modules: a replay starts in 120."""
+    """Each of these takes a millisecond or more, and so does every dozen of small modules: a replay starts in 160."""
     tape = ROOT / "tests" / "golden" / "v1.tape.jsonl.gz"
     words = ["-X", "importtime", "-m", "tapeproxy.cli.main", "replay", str(tape), "--", "true"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=True)
