@@ -38,7 +38,7 @@ class ForkWire(RecordWire):
         # What is not HTTP can't be decided about, so it does not pass.
         return super()._settings() | {"rawtcp": False}
 
-    def _refused(self, line: bytes, reason: str, server: tuple[str, int] | None, client: "Client") -> None:
+    def _refused(self, line: bytes, reason: str, server: tuple[str, int] | None, client: Any) -> None:
         super()._refused(line, reason, server, client)
         self._judge.refused(line, reason)
 
