@@ -21,6 +21,8 @@ from tapeproxy.tapes.edits import Edit, parse_edit
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.forkplan import Rerun
+from tapeproxy.tapes.hints import conclusions
+from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.tapediff import Compared, TapeDiff, diff_tapes
 from tapeproxy.tapes.violations import Drift, Violation
 
@@ -50,6 +52,11 @@ class Run:
     def exchanges(self) -> Sequence[Exchange]:
         """What it asked, and what it was answered."""
         return self.tape.exchanges
+
+    @property
+    def final(self) -> list[Any]:
+        """What it concluded (`hints.final_state`), as JSON; by lane, in the order of each."""
+        return [read_json(value.content or b"null")[0] for value in conclusions(self.tape)]
 
 
 @dataclass(frozen=True, slots=True)
