@@ -64,6 +64,7 @@ def read_as(word: str, argument: str) -> Edit:
     texts = word in _TEXTS
     event, rest = split_event(argument, texts=texts) if word not in _OF_THE_RUN else (None, argument)
     try:
+        _utf8(argument)
         edit = WORDS[word](rest)
     except ValueError as error:
         raise _wrong(f"{word} {argument}", str(error)) from None
@@ -90,7 +91,8 @@ def _placed(edit: Edit, event: str | None) -> Edit:
 
 
 def _wrong(text: str, what: str) -> UsageError:
-    return UsageError(f"this edit cannot be read: {what}", where=text, fix=_HELP)
+    where = text.encode(errors="backslashreplace").decode()
+    return UsageError(f"this edit cannot be read: {what}", where=where, fix=_HELP)
 
 
 # --- paths ---------------------------------------------------------------------------------------------------------
@@ -144,6 +146,7 @@ def _value(text: str) -> Any:
 
 
 def _utf8(text: str) -> bytes:
+    """Raises ValueError for what came from the command line and is not UTF-8: no JSON could hold it."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -154,7 +157,6 @@ def _utf8(text: str) -> bytes:
 
 
 def _read_text(text: str) -> TextEdit:
-    _utf8(text)
     return TextEdit(text)
 
 
@@ -199,12 +201,10 @@ def _to_request(edit: Edit) -> RequestEdit:
 
 
 def _read_system(text: str) -> SystemEdit:
-    _utf8(text)
     return SystemEdit(text)
 
 
 def _read_model(text: str) -> ModelEdit:
-    _utf8(text)
     if not text.strip():
         raise ValueError("a model has a name")
     return ModelEdit(text.strip())

@@ -42,7 +42,7 @@ def tape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind, lane, n in (("openai-chat", "m", 0), ("anthropic", "m/t0", 0), ("anthropic", "m/t0", 1)):
         if lane != "m" and n == 0:
             out.append(Lane(t=100 * (len(out) + 1), id=lane, what="thread", name="worker_a"))
-        out += records(streamed(kind, TEXTS), len(out) + 1, lane, n)
+        out += records(streamed(kind, TEXTS, ['{"a": ', "1}"] if n else []), len(out) + 1, lane, n)
     agentruns.write_tape(Path("t.tape.jsonl.gz"), out)
 
 
@@ -173,3 +173,16 @@ def test_an_editor_that_fails(edit: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("VISUAL", "no-such-editor")
     with pytest.raises(UsageError, match="the editor cannot be run: no such file or directory"):
         run("--at", "1", "--edit")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("text += '}'", "what was edited is not JSON"), ("text = text.replace('\"role\"', '\"rule\"')", "does not fit")],
+)
+def test_what_was_written_in_vain_is_kept(edit: Any, code: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        edit(f"assert text.startswith('{{'); {code}", at="3")
+    kept = Path(caught.value.fix.removeprefix("what you wrote is in "))
+    assert kept.suffix == ".json"
+    assert "sea" in kept.read_text()
+    kept.unlink()

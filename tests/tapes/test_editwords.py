@@ -113,6 +113,8 @@ def test_an_edit_is_read_and_said_in_a_line(text: str, edit: Edit, line: str) ->
         ("value m#1=x", "not JSON: 'x'; a text stands in quotes"),
         ("12:clock +1h", "it names no exchange"),
         ("text \udc80", "not UTF-8"),
+        ("env A=\udc80", "not UTF-8"),
+        ("delete $['\udc80']", "not UTF-8"),
     ],
 )
 def test_what_makes_no_sense(text: str, said: str) -> None:
