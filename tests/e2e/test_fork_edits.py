@@ -1,7 +1,9 @@
 """Edits from the command line, whole: a real SDK hears the edited stream, and what follows from it is asked live."""
 
 import json
+import os
 import re
+import signal
 import stat
 import sys
 from pathlib import Path
@@ -116,6 +118,36 @@ def test_an_answer_in_the_editor_and_the_clock_put_ahead(there: Cli, provider: F
     assert first is not None and first[1].startswith("Edited: ")
     assert "1 mutated, 1 live" in err
     assert "year: 2031" in out
+
+
+WAITS = """
+import sys, time, urllib.request
+
+def ask(text):
+    with urllib.request.urlopen("http://search.example.com/search?q=" + text) as answer:
+        return answer.read().decode()
+
+first = ask("one")
+ask("two")
+print("asked", flush=True)
+if first == "wait":
+    time.sleep(60)
+"""
+
+
+def test_ctrl_c_leaves_a_whole_child(cli: Cli, provider: FakeProvider) -> None:
+    (cli.cwd / "waits.py").write_text(WAITS)
+    done = cli.run("record", "-o", "t.gz", *maps(provider.url), "--", sys.executable, "waits.py", keys=True)
+    assert done.returncode == 0, done.stderr
+    words = ["fork", "t.gz", "-o", "c.gz", "--at", "1", "--body", "@wait", *maps(provider.url)]
+    process = cli.start(*words, keys=True, start_new_session=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "asked\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.endswith("0 reused, 1 mutated, 1 live: c.gz\n")
+    assert cli.run("verify", "c.gz").returncode == 0
 
 
 TEAM = """
