@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from tapeproxy.addons.sockets import Resets
     from tapeproxy.addons.tape import Tape
-    from tapeproxy.proxy.mitm import Client
 
 
 class ForkWire(RecordWire):
