@@ -68,14 +68,15 @@ def command(
     tapeproxy minimize bad.tape.jsonl.gz -o small.tape.jsonl.gz
     tapeproxy minimize bad.tape.jsonl.gz -o small.tape.jsonl.gz -j 4 --check '! grep -q poison "$TAPEPROXY_STDOUT"'
 
-    The agent is replayed, offline, with ever fewer of the values that the tape's answers hold, and where it was made
-    with --io the files that the agent read. All others are neutral: "" for a string, 0 for a number, false for true.
-    Status, headers and the structure of JSON stay, and the words of a model's protocol; the pieces of a streamed text
-    are one value. What is left is 1-minimal: make any one of it neutral, and the failure is gone. The new tape has
-    those values, and the requests that the agent made then: it replays.
+    The agent is replayed, offline, with ever fewer of the values that the tape holds in answers, in results of @tool,
+    and where it was made with --io in the files that the agent read. All others are neutral: "" for a string, 0 for a
+    number, false for true. Status, headers and the structure of JSON stay, and the words of a model's protocol; the
+    pieces of a streamed text are one value. What is left is 1-minimal: make any one of it neutral, and the failure is
+    gone. The new tape has those values, and the requests that the agent made then: it replays.
 
-    Requests are not compared meanwhile: the n-th of a lane gets the lane's n-th answer if it has its method and host. A
-    run that asks for more, or elsewhere, counts as one that does not fail.
+    Requests are not compared meanwhile: the n-th of a lane gets the lane's n-th answer if it has its method and host,
+    and the n-th call of a tool what that gave. A run that asks for more, or elsewhere, counts as one that does not
+    fail.
 
     The failure is how the run ends on the tape as it is: its exit code, and where it has died of a Python exception,
     which one, raised on which line; or what --check or --predicate judge as bad (see `bisect`). Ctrl-C and --max-probes

@@ -31,6 +31,9 @@ from tapeproxy.tapes.violations import Drift, Violation
 type ToolMode = Literal["tape", "live"]
 """Whether calls of tools get what is on the tape, or their bodies are run."""
 
+type Place = tuple[str, int]
+"""A value's lane and its number there."""
+
 _JSON: Headers = ((b"content-type", b"application/json"),)
 _WHYS = {
     "used": "the tape has this call, and it was made already, as often as on the tape",
@@ -102,6 +105,8 @@ class HintCheck:
         live: bool = False,
     ) -> None:
         self.served = 0
+        self.heard: Callable[[Value, Place | None], None] = lambda _value, _place: None
+        """Hears of each hint, and for a call of the taped one that it got: lane and number."""
         self._redactor = redactor
         self._reader = _reader(redactor, bytes.fromhex(tape.head.seed or ""))
         self._drift, self._violate, self._lenient = drift, violate, lenient
@@ -127,6 +132,7 @@ class HintCheck:
         """
         if line.get("live") is True:
             return
+        self.heard(value, _place(line))
         if value.what in CALLS:
             if (at := _place(line)) is not None:
                 self._take_call(value, at)

@@ -217,7 +217,7 @@ def _write(settings: MinimizeSettings, values: NeutralTape, trial: Trial, path: 
     head = _head(settings, values, trial, seal, entries[-1].hash.hex())
     outcome = trial.outcome
     ended = Exit(t=seal.t or trial.tape.ended, code=outcome.code, signal=outcome.signal, duration=outcome.duration_ns)
-    kept = list(minimized_records(records, head, trial.tape, trial.steps, ended))
+    kept = list(minimized_records(records, head, trial.tape, trial.steps, ended, trial.hints))
     word = outcome.stopped_by or ("exited" if outcome.signal is None else "killed")
     path.parent.mkdir(parents=True, exist_ok=True)
     with drafted(path, force=settings.force) as file:

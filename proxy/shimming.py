@@ -78,7 +78,7 @@ class ShimSettings:
     fork: Path | None = None
     seeds: tuple[LaneSeed, ...] = ()
     hints: Path | None = None
-    tools: Literal["lane", "any", "live"] = "lane"
+    tools: Literal["lane", "any", "position", "live"] = "lane"
 
 
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:

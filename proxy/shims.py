@@ -68,7 +68,9 @@ class Shims:
         self.trace = trace
         self.hints = _hint_check(tape, redactor, replayer, tools)
         self._tools: ToolMode = tools
-        self._lanes: Literal["lane", "any"] = "lane" if replayer.by_lane else "any"
+        self._lanes: Literal["lane", "any", "position"] = "lane" if replayer.by_lane else "any"
+        if replayer.by_position_not_by_content:
+            self._lanes = "position"
         self._strangers = strangers
         self._troubles = Troubles()
         self._unlaned = any(note.what == WITHOUT_LANE for note in tape.notes)

@@ -25,6 +25,7 @@ from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.minimized import Hint
 from tapeproxy.tapes.minimizing import minimize
 from tapeproxy.tapes.neutraltapes import Key, NeutralTape
 from tapeproxy.tapes.tracebacks import death
@@ -55,7 +56,7 @@ class EnoughError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A replay that is over: the `tape` that was served, what it asked, how it ended, and its outputs in `folder`.
+    """A replay that is over: the `tape` that was served, what it asked and told, how it ended, its outputs in `folder`.
 
     `strayed`: the first thing it asked for that is not on the tape; it was stopped there.
     """
@@ -66,6 +67,7 @@ class Trial:
     outcome: Outcome
     strayed: Violation | None
     folder: Path
+    hints: Sequence[Hint] = ()
 
     @property
     def stdout(self) -> Path:
@@ -240,13 +242,15 @@ class Trials:
             if isinstance(found, Violation):
                 strayed.append(found)
 
-        session = await wire.begin(stopping_at(1, stop, noticed), steps.append)
+        session, hints = await wire.begin(stopping_at(1, stop, noticed), steps.append), list[Hint]()
+        if session.shims is not None and session.shims.hints is not None:
+            session.shims.hints.heard = lambda value, place: hints.append((value, place))
         try:
             with outputs_in(folder) as stdio:
                 outcome = await session.run(stop, stdio)
         finally:
             await session.end()
-        return Trial(kept, wire.tape, steps, outcome, strayed[0] if strayed else None, folder)
+        return Trial(kept, wire.tape, steps, outcome, strayed[0] if strayed else None, folder, hints)
 
 
 @contextlib.contextmanager

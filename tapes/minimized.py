@@ -4,21 +4,36 @@ Pure: knows records and their numbers, not files. What the run did not ask for i
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.hints import CALLS, HINTS
 from tapeproxy.tapes.records import Chunks, End, Exit, Head, Record, Request, Response, Seal, Value
+
+_TOLD: Final = HINTS - {*CALLS}
+_OF_CALLS: Final = frozenset({"args", "asked"})
+
+type Hint = tuple[Value, tuple[str, int] | None]
+"""A hint that a run gave, and of a call lane and number of the taped one that it got."""
 
 
 def minimized_records(
-    records: Iterable[Record], head: Head, served: Tape, steps: Iterable[Step], ended: Exit
+    records: Iterable[Record],
+    head: Head,
+    served: Tape,
+    steps: Iterable[Step],
+    ended: Exit,
+    hints: Sequence[Hint] = (),
 ) -> Iterator[Record]:
     """Yield the records of the tape that a run would have which was `served` this one, the original with other values.
 
-    `records` are the original's, in order and with bodies resolved; `steps` what the run asked, `ended` how it ended.
+    `records` are the original's, in order and with bodies resolved; `steps` what the run asked, `hints` what it told of
+    itself, `ended` how it ended.
     """
     asked = {step.exchange: step for step in steps if step.exchange is not None}
+    made = {place: value for value, place in hints if place is not None}
     kept = {exchange.index: exchange for exchange in served.exchanges if exchange.number in asked}
     reads = dict(served.values)
     inside: set[int] = set()
@@ -39,7 +54,7 @@ def minimized_records(
             case Chunks() if record.of not in inside:
                 out = _chunks(record, kept.get(record.of), sent)
             case Value():
-                out = reads[index]
+                out = _value(reads[index], made)
             case Exit() | Seal():
                 out = None
             case _:
@@ -51,7 +66,15 @@ def minimized_records(
         places[index] = place
         place += 1
         yield out
+    yield from (dataclasses.replace(value, t=ended.t) for value, _ in hints if value.what in _TOLD)
     yield ended
+
+
+def _value(read: Value, made: Mapping[tuple[str, int], Value]) -> Value | None:
+    """A call with the arguments that it had in the run; None: there was no such call, or it is told anew."""
+    if read.what in CALLS and (now := made.get((read.lane, read.n))) is not None:
+        return dataclasses.replace(read, data=read.data | {k: v for k, v in now.data.items() if k in _OF_CALLS})
+    return None if read.what in HINTS else read
 
 
 def _request(record: Request, step: Step) -> Request:

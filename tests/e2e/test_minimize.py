@@ -140,6 +140,46 @@ def test_what_was_read_from_files_counts_where_it_is_on_the_tape(cli: Cli) -> No
     assert cli.run("verify", "small.tape.jsonl.gz").returncode == 0
 
 
+# Tools whose arguments come from what other tools gave, and a conclusion.
+TOOLS = """
+from tapeproxy.hints import final_state, tool
+
+@tool
+def prices(page):
+    return {"items": [{"name": f"item {page}.{n}", "price": -9000 if (page, n) == (2, 1) else n + 1} for n in range(3)]}
+
+@tool
+def describe(name):
+    return f"about {name}"
+
+total, said = 0, []
+for page in range(4):
+    for item in prices(page)["items"]:
+        total += item["price"]
+        said.append(describe(item["name"]))
+final_state({"total": total, "said": said})
+if total < 0:
+    raise ValueError("a negative total")
+"""
+
+
+def test_of_what_tools_gave_one_price_matters(cli: Cli) -> None:
+    argv = ["--", sys.executable, "-c", TOOLS]
+    assert cli.run("record", "-o", "bad.tape.jsonl.gz", *argv).returncode == 1
+    done = cli.run("minimize", "bad.tape.jsonl.gz", "-o", "small.tape.jsonl.gz", "--json", *argv)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [(one["name"], one["path"], one["value"]) for one in found["kept"]] == [
+        ("tool prices", "$.items[1].price", -9000)
+    ]
+    assert (found["values"], found["differences"]) == (36, [])
+    assert cli.run("verify", "small.tape.jsonl.gz").returncode == 0
+    assert cli.run("replay", "small.tape.jsonl.gz").returncode == 1
+    small = load(cli.cwd / "small.tape.jsonl.gz")[0]
+    finals = [json.loads(value.content or b"") for _, value in small.values if value.what == "final"]
+    assert [one["total"] for one in finals] == [-9000]
+
+
 # Two workers on threads, queues between, and clock reads that depend on what was heard.
 TEAM = """
 import concurrent.futures, json, queue, sys, time, urllib.request
@@ -167,11 +207,8 @@ if plan[0]["slug"] == "aurora":
 """
 
 
-@pytest.mark.parametrize(("reads", "differs"), [("0", False), ("5", True)])
-def test_a_team_s_small_tape_is_replayed_and_differences_are_told(
-    reads: str, differs: bool, cli: Cli, home: Path
-) -> None:
-    argv = ["--", sys.executable, "-c", TEAM, reads]
+def test_a_team_s_small_tape_is_replayed_and_differences_are_told(cli: Cli, home: Path) -> None:
+    argv = ["--", sys.executable, "-c", TEAM, "5"]
     tls = CertificateAuthority.open(home).server_context("127.0.0.1")
     with FakeProvider(tls=tls) as provider:
         done = cli.run("record", "-o", "bad.tape.jsonl.gz", *maps(provider.url), *argv)
@@ -181,11 +218,10 @@ def test_a_team_s_small_tape_is_replayed_and_differences_are_told(
     assert 1 <= len(found["kept"]) < 8 < found["values"]
     assert found["exchanges"] == 6
     replayed = cli.run("replay", "small.tape.jsonl.gz", "--max-violations", "1")
-    if differs:
-        assert "clock" in found["differences"][0]
-        assert replayed.returncode == 4
-    else:
-        assert (found["differences"], replayed.returncode) == ([], 1), replayed.stderr
+    # Whom they met, where they asked and in which order is as it was: only those reads are too many.
+    assert found["differences"]
+    assert all("clock" in text for text in found["differences"])
+    assert replayed.returncode == 4
 
 
 @pytest.mark.parametrize(

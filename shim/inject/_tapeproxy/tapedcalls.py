@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 TAPED = os.environ.get("TAPEPROXY_HINTS", "")
 """Replay: the file with what hints had put on the tape; empty: the tape was made without them."""
 TOOLS = os.environ.get("TAPEPROXY_TOOLS", "")
-"""Replay: `live` if the bodies of tools are to run, `any` if a lane may have another's results, else its own."""
+"""Replay: `live` if the bodies of tools are to run, `any` if a lane may have another's results, else its own.
+
+`position`: its next one of that name, whatever the arguments, for `minimize`, whose trials change what these come from.
+"""
 # A secret's place on the tape (tapes/tokens.py): whatever stands there now is as good.
 _TOKEN = re.compile(r"tpx([a-z2-7]{3})[a-z2-7]{8,}")
 _DIGITS = "abcdefghijklmnopqrstuvwxyz234567"
@@ -38,7 +41,7 @@ class _Calls:
         self._secret: dict[str, list[dict[str, Any]]] = {}  # with a secret in their arguments
 
     def add(self, call: dict[str, Any]) -> None:
-        lane, arguments = _home(call["lane"]), call["data"].get("args", "")
+        lane, arguments = _home(call["lane"]), _counting(call["data"].get("args", ""))
         self.lanes.setdefault(lane, []).append(call)
         self._left.setdefault((lane, arguments), deque()).append(call)
         if "tpx" in arguments:
@@ -70,7 +73,7 @@ def take(what: str, name: str, lane: str, arguments: str) -> tuple[dict[str, Any
     Why: `arguments` (the next one left has others), `used` (it was made before, as often as on the tape), `lane`
     (another lane's), or `name` (there is no call of that name).
     """
-    home = _home(lane)
+    home, arguments = _home(lane), _counting(arguments)
     with _lock:
         calls = _load().get((what, name), _NONE)
         call = calls.take(home, arguments)
@@ -90,6 +93,11 @@ def take(what: str, name: str, lane: str, arguments: str) -> tuple[dict[str, Any
 def _home(lane: str) -> str:
     """Where a lane's calls are. Of lanes without a promised name, which one is which is chance."""
     return "" if TOOLS == "any" else "?" if lane.startswith("?") else lane
+
+
+def _counting(arguments: str) -> str:
+    """What of its arguments a call is found by."""
+    return "" if TOOLS == "position" else arguments
 
 
 def is_same(taped: str, now: str) -> bool:
