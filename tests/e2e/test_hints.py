@@ -226,6 +226,7 @@ def test_a_fork_serves_tools_outside_of_the_future_and_runs_those_inside(cli: Cl
     was, now = ({(one.value.lane, one.lane): one.value.content for one in calls(of)} for of in (tape, child))
     assert was.keys() == now.keys()
     assert [lane for (_, lane), content in was.items() if now[_, lane] != content] == ["m/t0/k1"]
+    assert all(0 < one.value.data["began"] < one.value.data["ended"] < 10**12 for one in calls(child))
     replayed = cli.run("replay", "c.jsonl.gz", env=env)
     assert (replayed.returncode, replayed.stdout) == (0, done.stdout), replayed.stderr
     assert "4 tool calls served" in replayed.stderr

@@ -197,7 +197,7 @@ class _Call:
             return
         self.tell_result(lambda: jsonforms.dump_error(error), jsonforms.type_name(type(error)), end="raised")
 
-    def served(self, errors: Errors) -> dict[str, Any]:
+    def find(self, errors: Errors) -> dict[str, Any]:
         """What the tape has for it. Raises the second of `errors` when it has nothing."""
         found, why, near = tapedcalls.take(self.what, self.name, self.parent.id, self.args)
         if found is None:
@@ -205,9 +205,14 @@ class _Call:
         assert found is not None
         if "untaped" in found["data"]:
             self.refuse(errors, "untaped", found)
+        return found
+
+    def served(self, found: dict[str, Any]) -> None:
+        """Tell that it gets what the tape has: what a fork tapes is this run's, and so are its moments."""
+        found["served"] = True
         content = found.get("content")
-        data = {key: item for key, item in found["data"].items() if key not in ("call", "args", "asked")}
-        facts = {**data, "call": self.lane.id, "args": self.args, "asked": self.asked}
+        mine = {"call": self.lane.id, "args": self.args, "asked": self.asked, "began": self.began, "ended": _now()}
+        facts = {**found["data"], **mine}
         taped = {"taped": found["n"], "taped_lane": found["lane"]}
         bytes_ = None if content is None else content.encode()
         _emit(self.what, self.name, self.parent, self.where, bytes_, error=found.get("error"), data=facts, **taped)
@@ -215,7 +220,6 @@ class _Call:
             from . import forkedtime
 
             forkedtime.leave(self.parent)  # what follows goes by a value that is not on the tape
-        return found
 
     def refuse(self, errors: Errors, why: str, near: dict[str, Any] | None) -> None:
         """Tell of a violation, and raise."""
@@ -238,11 +242,11 @@ def call(what: str, name: str, function: Any, args: Any, kwargs: Any, errors: Er
         return function(*args, **kwargs)
     one = _begin(what, name, function, args, kwargs)
     if serves(one.parent):
-        found = one.served(errors)
+        found = one.find(errors)
         if found["data"].get("awaited"):
             return _finished_later(one, found, errors)
         callturns.wait(found)
-        found["served"] = True
+        one.served(found)
         one.back()
         return _finish(one, found, errors)
     try:
@@ -262,7 +266,7 @@ async def call_async(what: str, name: str, function: Any, args: Any, kwargs: Any
         return await function(*args, **kwargs)
     one = _begin(what, name, function, args, kwargs)
     if serves(one.parent):
-        return await _finished_later(one, one.served(errors), errors)
+        return await _finished_later(one, one.find(errors), errors)
     return await _awaited(one, function(*args, **kwargs), awaited=False)
 
 
@@ -392,13 +396,14 @@ async def _finished_later(one: _Call, found: dict[str, Any], errors: Errors) -> 
         try:
             await _for_ever()
         finally:
+            one.served(found)
             one.back()
     await _turn()
     waited = 0
     while waited < callturns.TURNS and callturns.owes(found):
         await _turn()
         waited += 1
-    found["served"] = True
+    one.served(found)
     for _ in range(callturns.AFTER if waited else 0):
         await _turn()
     one.back()
@@ -407,7 +412,8 @@ async def _finished_later(one: _Call, found: dict[str, Any], errors: Errors) -> 
 
 def _generated(one: _Call, errors: Errors) -> tuple[dict[str, Any], dict[str, Any]]:
     """A generator's call on the tape, and what it gave: `items`, and `value` or `error`."""
-    found = one.served(errors)
+    found = one.find(errors)
+    one.served(found)
     return found, one.loaded(found, errors, lambda text: jsonforms.load(text, errors[0]))
 
 

@@ -145,4 +145,11 @@ def _load() -> dict[tuple[str, str], _Calls]:
     return _found
 
 
+def _after_fork() -> None:
+    global _lock
+    _lock = allocate_lock()
+
+
 _NONE = _Calls()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
