@@ -146,6 +146,7 @@ def test_optional_libraries_are_imported_when_needed(path: Path) -> None:
         "tapeproxy.proxy.tapeserver",
         "tapeproxy.proxy.replaying",
         "tapeproxy.proxy.repeating",
+        "tapeproxy.proxy.inprocess.replays",
         "tapeproxy.testing",
     ],
 )

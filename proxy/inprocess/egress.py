@@ -1,0 +1,70 @@
+"""Refuses what connects or asks DNS past the clients that are led to the tape: an audit hook that asks the route.
+
+An audit hook stays for the life of the process; without an open route it lets everything through.
+"""
+
+import errno
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tapeproxy.proxy.inprocess import routes
+from tapeproxy.tapes.hosts import is_loopback
+
+_LOOKUPS = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
+_CONNECTS: Mapping[str, str] = {"socket.connect": "connect", "socket.sendto": "send to", "socket.sendmsg": "send to"}
+_watching = False
+
+
+def watch() -> None:
+    """Begin to watch, once for this process."""
+    global _watching
+    if not _watching:
+        _watching = True
+        sys.addaudithook(_hook)
+
+
+def _hook(event: str, args: tuple[Any, ...]) -> None:
+    # At every audited event of the interpreter: one look-up, and out.
+    if event in _CONNECTS:
+        _connects(_CONNECTS[event], *args)
+    elif event in _LOOKUPS:
+        _looks_up(args[0])
+
+
+def _connects(kind: str, sock: socket.socket, address: Any = None) -> None:
+    route = routes.top()
+    if route is None or address is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    host, port = _text(address[0]), int(address[1])
+    if not _is_here(host) and (why := route.reaches_out(kind, host, port)):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, why)
+
+
+def _looks_up(name: Any) -> None:
+    route = routes.top()
+    host = _text(name)
+    if route is None or _is_here(host) or _is_number(host):
+        return
+    if why := route.reaches_out("look up", host, 0):
+        raise socket.gaierror(socket.EAI_FAIL, why)
+
+
+def _is_here(host: str) -> bool:
+    return host in ("", "0.0.0.0", "::") or is_loopback(host) or host == socket.gethostname().lower()
+
+
+def _is_number(host: str) -> bool:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host.partition("%")[0])
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
+
+
+def _text(host: Any) -> str:
+    text = host.decode("latin-1") if isinstance(host, bytes | bytearray) else host or ""
+    return str(text).lower().rstrip(".")

@@ -1,0 +1,253 @@
+"""A replay within this interpreter: `with replay(path) as run`. No mitmproxy, no port, no environment for clients.
+
+Knows the order of opening and closing; `redirects` knows the clients, `proxy.replayer` what a request gets.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import NoReturn, Self
+
+from tapeproxy.proxy.inprocess.background import Background
+from tapeproxy.proxy.inprocess.redirects import lead, let_go
+from tapeproxy.proxy.inprocess.routes import Origin, Pipe
+from tapeproxy.proxy.inprocess.tapeline import TapeLine
+from tapeproxy.proxy.replayed import ReplaySettings
+from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.tapedrun import facts_here, placeholders, taped_redactor, with_seed
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.proxy.tapeserver import Serving, TapeServer
+from tapeproxy.tapes.errors import Place, TapeFormatError, TapeproxyError, UsageError
+from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.hosts import is_loopback, split_authority
+from tapeproxy.tapes.identity import parse_target
+from tapeproxy.tapes.rules import read_rules
+from tapeproxy.tapes.tokens import placeholder
+from tapeproxy.tapes.trace import join_parts, part_of
+from tapeproxy.tapes.violations import Drift, Violation
+
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+_SHOWN = 3
+
+
+class TapeViolationError(TapeproxyError):
+    """The code in a replay did what is not on the tape. `violations` has each of them."""
+
+    exit_code = 3
+
+    def __init__(self, tape: Path, violations: Sequence[Violation]) -> None:
+        self.violations = list(violations)
+        more = len(self.violations) - _SHOWN
+        shown = "\n".join(found.to_text() for found in self.violations[:_SHOWN])
+        super().__init__(
+            shown + (f"\nand {more} more" if more > 0 else ""),
+            where=str(tape),
+            fix="if the change is meant, record the tape anew",
+        )
+
+
+class Replay:
+    """An open replay, as a context manager, plain or async; it is entered once.
+
+    While it is open every HTTP client of this interpreter hears the tape, also one that was made before. Leaving it
+    raises TapeViolationError where anything was asked that is not on the tape, whatever the code made of the answer.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        speed: float | None = None,
+        rules: Iterable[str] = (),
+        allow: Iterable[str] = (),
+        block_network: bool = True,
+    ) -> None:
+        """`speed`: None for answers at once, 1.0 as recorded. `rules` as in tapeproxy.toml, added to the tape's own.
+
+        `allow`: HOST:PORT that may be connected to; without `block_network` everything may that is no HTTP of a client
+        that is led to the tape.
+        """
+        self.path = Path(path)
+        self.violations: list[Violation] = []
+        self.drifts: list[Drift] = []
+        self.tape: Tape
+        self._speed = speed
+        self._rules = read_rules(rules)
+        self._allow = frozenset(map(_place, allow))
+        self._block = block_network
+        self._server: TapeServer
+        self._replayer: Replayer
+        self._authorities: frozenset[str]
+        self._proxies = frozenset[tuple[str, int]]()
+        self._placeholders: list[str] = []
+        self._closed = True
+        self._lock = threading.Lock()
+
+    # --- what came of it ---------------------------------------------------------------------------------------
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """The taped exchanges whose answers were given, in the order of the tape."""
+        return self._replayer.index.used()
+
+    @property
+    def unused(self) -> Sequence[Exchange]:
+        """Those that nobody asked for."""
+        return self._replayer.index.unused()
+
+    @property
+    def trace_hash(self) -> str:
+        """The trace hash of the answers that were given: that in the tape's seal, where all were."""
+        reading = self._replayer.reading
+        return join_parts(part_of(exchange, reading) for exchange in self.exchanges)
+
+    # --- the context -------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Raises TapeFormatError, NoTapeError and LockedTapeError."""
+        settings = ReplaySettings(tape=self.path, environment=dict(os.environ), shim=False, rules=self._rules)
+        tape, _ = load(self.path)
+        tape.head, _ = with_seed(tape.head)
+        self.tape = tape
+        try:
+            self._replayer = Replayer(
+                tape,
+                taped_redactor(tape, settings),
+                lambda _: False,
+                self._notice,
+                by_lane=False,  # nobody here says which lane asks
+                rules=self._rules,
+                here=facts_here(tape, settings),
+            )
+        except ValueError as error:
+            raise TapeFormatError(str(error), place=Place(str(self.path))) from None
+        self._authorities = frozenset(_authorities(tape))
+        self._proxies = frozenset(_place(os.environ[name]) for name in _PROXIES if os.environ.get(name))
+        background = Background.get()
+        self._server = background.run(_serve(self._replayer, self._speed))
+        self._closed = False
+        for name in placeholders(tape):
+            if not os.environ.get(name):
+                os.environ[name] = placeholder(name)
+                self._placeholders.append(name)
+        lead(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._closed = True
+        let_go(self)
+        for name in self._placeholders:
+            if os.environ.get(name) == placeholder(name):
+                del os.environ[name]
+        Background.get().run(self._server.stop())
+        # An error of the code itself is mostly what it made of the violation; what ends the process goes first.
+        if self.violations and (error is None or isinstance(error, Exception)):
+            raise TapeViolationError(self.path, self.violations) from error
+
+    async def __aenter__(self) -> Self:
+        from anyio import to_thread
+
+        return await to_thread.run_sync(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    # --- a route (`routes.Route`) ------------------------------------------------------------------------------
+
+    def takes(self, host: str, port: int) -> bool:
+        """All but what is on this machine and not on the tape: a server that a test itself has started stays live."""
+        if (host.lower(), port) in self._proxies:
+            return True
+        if (host.lower(), port) in self._allow:
+            return False
+        return not is_loopback(host) or f"{host.lower()}:{port}" in self._authorities
+
+    def serve(self, far: socket.socket, origin: Origin, near: Pipe) -> None:
+        """Answer what comes on `far` from the tape."""
+        far.setblocking(False)
+        loop = self._server.loop
+        with self._lock:
+            if self._closed:
+                far.close()
+                raise BrokenPipeError("the replay that this connection belongs to is over")
+            line = TapeLine(self._server, origin, near)
+            asyncio.run_coroutine_threadsafe(loop.connect_accepted_socket(lambda: line, far), loop)
+
+    def reaches_out(self, kind: str, host: str, port: int) -> str:
+        """A violation, and why."""
+        if not self._block or self._may_reach(host, port) or threading.current_thread() is Background.get().thread:
+            return ""
+        where = f"{host}:{port}" if port else host
+        what = f"the code wanted to {kind} {where} past the clients that hear the tape, and was refused"
+        found = Violation("egress", f"{kind} {where}, at {_calling_line()}", what)
+        if found not in self.violations:
+            self._replayer.violate(found)
+        return what
+
+    def _may_reach(self, host: str, port: int) -> bool:
+        return any(host == name and port in (0, number) for name, number in self._allow)
+
+    def _notice(self, found: Violation | Drift) -> None:
+        if isinstance(found, Violation):
+            self.violations.append(found)
+        else:
+            self.drifts.append(found)
+
+
+replay = Replay
+
+
+def _authorities(tape: Tape) -> Iterable[str]:
+    """HOST:PORT of everyone on the tape, in small letters."""
+    for exchange in tape.exchanges:
+        try:
+            target = parse_target(exchange.request.url)
+        except ValueError:
+            continue
+        yield f"{target.host.lower()}:{target.port}"
+
+
+def _place(text: str) -> tuple[str, int]:
+    """The host and port of HOST:PORT, also within a URL. Raises UsageError."""
+    scheme, _, rest = text.rpartition("://")
+    authority = rest.partition("/")[0].rpartition("@")[2]
+    if ":" not in authority.rpartition("]")[2]:
+        authority += ":443" if scheme == "https" else ":80"
+    found = split_authority(authority.encode("latin-1", "replace"))
+    if found is None:
+        raise UsageError(f"{text!r} is not HOST:PORT")
+    return found[0].lower(), found[1]
+
+
+async def _serve(replayer: Replayer, speed: float | None) -> TapeServer:
+    server = TapeServer(replayer, _no_tls, lambda _host, _port: False, Serving(speed=speed))
+    server.serve_others()
+    return server
+
+
+def _no_tls(host: str) -> NoReturn:
+    raise AssertionError(f"TLS within a process, with {host}")
+
+
+def _calling_line() -> str:
+    """The innermost line that is neither ours nor of the standard library or an installed package."""
+    frame: FrameType | None = sys._getframe(2)
+    last = ""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if "tapeproxy" not in frame.f_globals.get("__name__", "") and not file.startswith("<"):
+            last = last or f"{file}:{frame.f_lineno}"
+            if "site-packages" not in file and not file.startswith((sys.base_prefix, sys.prefix)):
+                return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return last
