@@ -130,6 +130,12 @@ _LOOPBACK_V6 = bytes(15) + b"\x01"
 _MAPPED_V4 = bytes(10) + b"\xff\xff"
 
 
+def listens(pid: int, port: int) -> bool:
+    """Whether a process itself listens on a port, on a loopback or wildcard address (Linux; elsewhere False)."""
+    inodes = listening(port) if sys.platform == "linux" else set[int]()
+    return bool(inodes) and not inodes.isdisjoint(_sockets(pid))
+
+
 def listening(port: int) -> set[int]:
     """The inodes of the TCP sockets that listen on `port` on a loopback or wildcard address (Linux)."""
     try:

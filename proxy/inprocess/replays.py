@@ -40,14 +40,14 @@ class TapeViolationError(TapeproxyError):
 
     exit_code = 3
 
-    def __init__(self, tape: Path, violations: Sequence[Violation]) -> None:
+    def __init__(self, tape: Path, violations: Sequence[Violation], *, fix: str = "") -> None:
         self.violations = list(violations)
         more = len(self.violations) - _SHOWN
         shown = "\n".join(found.to_text() for found in self.violations[:_SHOWN])
         super().__init__(
             shown + (f"\nand {more} more" if more > 0 else ""),
             where=str(tape),
-            fix="if the change is meant, record the tape anew",
+            fix=fix or "if the change is meant, record the tape anew",
         )
 
 
@@ -110,8 +110,22 @@ class Replay:
 
     def __enter__(self) -> Self:
         """Raises TapeFormatError, NoTapeError and LockedTapeError."""
+        self.open(load(self.path)[0])
+        self.resume()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.suspend()
+        self.close()
+        # An error of the code itself is mostly what it made of the violation; what ends the process goes first.
+        if self.violations and (error is None or isinstance(error, Exception)):
+            raise TapeViolationError(self.path, self.violations) from error
+
+    def open(self, tape: Tape) -> None:
+        """Get ready to serve this tape; `resume` begins. Raises TapeFormatError."""
         settings = ReplaySettings(tape=self.path, environment=dict(os.environ), shim=False, rules=self._rules)
-        tape, _ = load(self.path)
         tape.head, _ = with_seed(tape.head)
         self.tape = tape
         try:
@@ -127,30 +141,32 @@ class Replay:
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(self.path))) from None
         self._authorities = frozenset(_authorities(tape))
+        self._server = Background.get().run(_serve(self._replayer, self._speed))
+
+    def resume(self) -> None:
+        """Lead this interpreter's clients here."""
         self._proxies = frozenset(_place(os.environ[name]) for name in _PROXIES if os.environ.get(name))
-        background = Background.get()
-        self._server = background.run(_serve(self._replayer, self._speed))
-        self._closed = False
-        for name in placeholders(tape):
+        for name in placeholders(self.tape):
             if not os.environ.get(name):
                 os.environ[name] = placeholder(name)
                 self._placeholders.append(name)
+        self._closed = False
         lead(self)
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def suspend(self) -> None:
+        """Let them go, and end their connections."""
         with self._lock:
             self._closed = True
         let_go(self)
         for name in self._placeholders:
             if os.environ.get(name) == placeholder(name):
                 del os.environ[name]
+        self._placeholders.clear()
+        Background.get().run(self._disconnect())
+
+    def close(self) -> None:
+        """Serve no more; the findings stay."""
         Background.get().run(self._server.stop())
-        # An error of the code itself is mostly what it made of the violation; what ends the process goes first.
-        if self.violations and (error is None or isinstance(error, Exception)):
-            raise TapeViolationError(self.path, self.violations) from error
 
     async def __aenter__(self) -> Self:
         from anyio import to_thread
@@ -180,8 +196,21 @@ class Replay:
             if self._closed:
                 far.close()
                 raise BrokenPipeError("the replay that this connection belongs to is over")
-            line = TapeLine(self._server, origin, near)
-            asyncio.run_coroutine_threadsafe(loop.connect_accepted_socket(lambda: line, far), loop)
+            asyncio.run_coroutine_threadsafe(self._accept(far, origin, near), loop)
+
+    async def _accept(self, far: socket.socket, origin: Origin, near: Pipe) -> None:
+        if self._closed:
+            far.close()
+            return
+        line = TapeLine(self._server, origin, near)
+        await self._server.loop.connect_accepted_socket(lambda: line, far)
+
+    async def _disconnect(self) -> None:
+        """Return when every connection is gone, so that no client takes it for a good one."""
+        for connection in list(self._server.connections):
+            connection.abort()
+        while self._server.connections:
+            await asyncio.sleep(0)
 
     def reaches_out(self, kind: str, host: str, port: int) -> str:
         """A violation, and why."""

@@ -1,0 +1,44 @@
+"""What a mode makes of a test: replay or record. Pure."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Literal, get_args
+
+from tapeproxy.tapes.errors import UsageError
+
+type Mode = Literal["none", "once", "all", "rewrite", "verify"]
+MODES: tuple[Mode, ...] = get_args(Mode.__value__)
+type Deed = Literal["replay", "record"]
+
+_AGE = re.compile(r"(\d+)\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def default_mode(environment: Mapping[str, str]) -> Mode:
+    """Nothing is recorded in CI."""
+    return "none" if environment.get("CI", "").lower() not in ("", "0", "false", "no") else "once"
+
+
+def deed_of(mode: Mode, *, exists: bool, expired: bool) -> Deed:
+    """Whether a test is recorded."""
+    if mode in ("all", "rewrite"):
+        return "record"
+    return "record" if mode == "once" and (expired or not exists) else "replay"
+
+
+def parse_age(text: str) -> timedelta:
+    """`30d`, `12h`: a number of seconds, minutes, hours, days or weeks. Raises UsageError."""
+    found = _AGE.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"{text!r} is not an age", fix="write it as 30d, 12h or 8w")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def is_expired(started_at: str, most: timedelta | None, now: datetime) -> bool:
+    """Whether a tape that was begun then is older than it may be; one without a time is not."""
+    try:
+        begun = datetime.fromisoformat(started_at)
+    except ValueError:
+        return False
+    return most is not None and begun.tzinfo is not None and now - begun > most

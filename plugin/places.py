@@ -1,0 +1,36 @@
+"""Where the tape of a test is. Pure: paths and names in, paths out."""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Literal
+
+SUFFIX = ".tape.jsonl.gz"
+FOLDER = "tapes"
+_ODD = re.compile(r"[^A-Za-z0-9_.,=@+\[\]-]+")
+_LONGEST = 120
+
+type Scope = Literal["function", "module", "session"]
+
+
+def tape_path(module: Path, name: str, scope: Scope, root: Path) -> Path:
+    """The tape of a test called `name` (with its class and parameters) in the file `module`."""
+    if scope == "session":
+        return root / FOLDER / f"session{SUFFIX}"
+    beside = module.parent / FOLDER
+    return beside / f"{module.stem}{SUFFIX}" if scope == "module" else beside / module.stem / f"{plain(name)}{SUFFIX}"
+
+
+def plain(name: str) -> str:
+    """A file name for a test; what had to be changed is told apart by a digest."""
+    made = _ODD.sub("-", name)[:_LONGEST].lstrip(".")
+    if made == name:
+        return name
+    return f"{made}-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:8]}"
+
+
+def tapes_beside(module: Path) -> list[Path]:
+    """Every tape that is where those of this file's tests would be."""
+    beside = module.parent / FOLDER
+    own = beside / f"{module.stem}{SUFFIX}"
+    return [*([own] if own.is_file() else []), *sorted((beside / module.stem).glob(f"*{SUFFIX}"))]

@@ -1,0 +1,177 @@
+"""The tapes of one run of pytest: which test has which, how they are opened and closed, and what is told of them."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tapeproxy.plugin.modes import MODES, Mode, default_mode, parse_age
+from tapeproxy.plugin.places import Scope, plain, tape_path, tapes_beside
+from tapeproxy.plugin.testtape import TapeOptions, TestTape
+from tapeproxy.proxy.inprocess.replays import TapeViolationError
+from tapeproxy.tapes.errors import UsageError
+
+FACTS = Path(".tapes") / "failures"
+
+
+@dataclass(frozen=True, slots=True)
+class TapePlan:
+    """Where a test's tape is, for whom it is, and how it is used."""
+
+    path: Path
+    scope: Scope
+    options: TapeOptions
+
+
+class TapeSession:
+    """Made when the first test with a tape is collected."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.heard_orphans: set[Path] = set()
+        self._config = config
+        self._claimed: set[Path] = set()
+        self._modules: set[Path] = set()
+        self._since: dict[TestTape, int] = {}
+        self._failed: set[TestTape] = set()
+        self._item: pytest.Item | None = None
+        self.mode = self._mode()
+
+    def _mode(self) -> Mode:
+        named: str = self._config.getoption("tape_mode") or self._config.getini("tape_mode")
+        if not named:
+            return default_mode(os.environ)
+        for mode in MODES:
+            if mode == named:
+                return mode
+        raise pytest.UsageError(f"tape_mode = {named}: there is only {', '.join(MODES)}")
+
+    # --- which tape --------------------------------------------------------------------------------------------
+
+    def collected(self, items: Sequence[pytest.Item], taped: Sequence[pytest.Item]) -> None:
+        """Take note of whose tapes there may be. `items` are all, before some are deselected."""
+        if any("::" in str(arg) for arg in self._config.args):
+            return  # only a part of a file was asked for
+        self._modules |= {item.path for item in items}
+        self._claimed |= {self._place(item)[0] for item in taped}
+
+    def orphans(self) -> list[Path]:
+        """Tapes beside the collected files that no test there has."""
+        found = {path for module in self._modules for path in tapes_beside(module)}
+        return sorted(self.heard_orphans | (found - self._claimed))
+
+    def plan(self, item: pytest.Item, config: Mapping[str, Any]) -> TapePlan:
+        """What is to be done for a test. Raises UsageError."""
+        path, scope = self._place(item)
+        marker = item.get_closest_marker("tape")
+        given = {**config, **({} if marker is None else marker.kwargs)}
+        given.pop("scope", None)
+        age = given.pop("max_age", None) or self._config.getini("tape_max_age")
+        rules = (*self._config.getini("tape_rules"), *given.pop("rules", ()))
+        if self._config.getoption("tape_allow_network"):
+            given["block_network"] = False
+        try:
+            options = TapeOptions(mode=self.mode, max_age=parse_age(age) if age else None, rules=rules, **given)
+        except TypeError as error:
+            raise UsageError(f"the marker tape and tape_config: {error}", where=item.nodeid) from None
+        return TapePlan(path, scope, options)
+
+    def _place(self, item: pytest.Item) -> tuple[Path, Scope]:
+        marker = item.get_closest_marker("tape")
+        scope: Scope = "function"
+        if marker is not None:
+            scope = marker.kwargs.get("scope", scope)
+            if scope not in ("function", "module", "session"):
+                raise UsageError(f"a tape's scope is function, module or session, not {scope!r}", where=item.nodeid)
+            if marker.args:
+                return item.path.parent / marker.args[0], scope
+        name = item.nodeid.partition("::")[2].replace("::", ".")
+        return tape_path(item.path, name, scope, self._config.rootpath), scope
+
+    # --- its course --------------------------------------------------------------------------------------------
+
+    def open(self, plan: TapePlan) -> TestTape:
+        """Open it. Raises what a tape raises, and UsageError."""
+        opened = TestTape(plan.path, plan.options)
+        if opened.recording and plan.scope != "function" and hasattr(self._config, "workerinput"):
+            opened.close(keep=False)
+            raise UsageError(
+                f"a tape of scope {plan.scope} can't be recorded by several workers",
+                where=str(plan.path),
+                fix="record it without -n",
+            )
+        self._since[opened] = 0
+        return opened
+
+    def begin(self, item: pytest.Item, opened: TestTape) -> None:
+        """A test begins."""
+        self._item = item
+        self._since[opened] = len(opened.violations)
+        opened.resume()
+        if opened.expired and not opened.recording:
+            item.user_properties.append(("tape_expired", self.shown(opened.path)))
+
+    def check(self, opened: TestTape, cause: Exception | None) -> None:
+        """Raise what the test did wrong, once."""
+        __tracebackhide__ = True
+        since, self._since[opened] = self._since[opened], len(opened.violations)
+        try:
+            opened.check(since, cause)
+        except TapeViolationError as error:
+            if cause is not None:
+                raise
+            pytest.fail(str(error), pytrace=False)  # no line of the test is to blame more than another
+
+    def end(self, item: pytest.Item, opened: TestTape, *, own: bool) -> None:
+        """A test is over; `own`: nobody else has its tape. Raises TapeViolationError, and others of a tape."""
+        __tracebackhide__ = True
+        opened.suspend()
+        if own:
+            self._close(opened)
+        self.check(opened, None)
+        if own and opened not in self._failed:
+            opened.check_unused()
+
+    def shared(self, scope: str) -> Iterator[dict[Path, TestTape]]:
+        """Tapes that several tests have: yields where they are kept, and closes them afterwards."""
+        tapes: dict[Path, TestTape] = {}
+        yield tapes
+        for opened in tapes.values():
+            self._close(opened)
+        for opened in tapes.values():
+            if opened not in self._failed:
+                opened.check_unused()
+
+    def _close(self, opened: TestTape) -> None:
+        opened.close(keep=opened not in self._failed)
+        if self._item is None:
+            return
+        properties = self._item.user_properties
+        if opened.recording and opened not in self._failed and opened.path.exists():
+            properties.append(("tape_recorded", self.shown(opened.path)))
+        # A test that failed half-way leaves answers over, which says nothing.
+        elif opened.unused and opened not in self._failed:
+            properties.append(("tape_unused", f"{self.shown(opened.path)}: {len(opened.unused)}"))
+
+    def failed(self, item: pytest.Item, opened: TestTape, report: pytest.TestReport) -> None:
+        """Say in a failing test's report where its tape is, and leave what the replay knows in a file."""
+        self._failed.add(opened)
+        if report.when == "teardown":
+            return
+        if opened.recording:
+            report.sections.append(("tape", "it was recorded; the recording of a failing test is not kept"))
+            return
+        facts = opened.facts() | {"test": item.nodeid, "longrepr": report.longreprtext}
+        path = self._config.rootpath / FACTS / f"{plain(item.nodeid)}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(facts, indent=1), "utf-8")
+        told = f"{len(opened.exchanges)} answers of {self.shown(opened.path)} were given, {len(opened.unused)} were not"
+        report.sections.append(("tape", f"{told}\nwhat the replay knows: {self.shown(path)}"))
+
+    def shown(self, path: Path) -> str:
+        """A path as it is told."""
+        root = self._config.rootpath
+        return str(path.relative_to(root) if path.is_relative_to(root) else path)

@@ -1,0 +1,166 @@
+"""The tape of a test, whether it is replayed or recorded: opened, led to, let go, judged. Knows nothing of pytest."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tapeproxy.plugin.modes import Mode, deed_of, is_expired
+from tapeproxy.proxy.inprocess.replays import Replay, TapeViolationError
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.errors import TapeproxyError
+from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.records import Head
+from tapeproxy.tapes.violations import Violation
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.inprocess.recordings import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TapeOptions:
+    """What the marker, `tape_config` and the command line say. `hosts` and `upstream_ca` are for recording alone."""
+
+    mode: Mode
+    rules: Iterable[str] = ()
+    allow: Iterable[str] = ()
+    block_network: bool = True
+    max_age: timedelta | None = None
+    hosts: Mapping[str, str] = field(default_factory=dict[str, str])
+    upstream_ca: str | None = None
+
+
+class UnusedAnswersError(TapeproxyError):
+    """In the mode `verify`: the test did not ask for all that is on its tape."""
+
+
+class TestTape:
+    """What a test gets as `tape`."""
+
+    __test__ = False  # for pytest, which looks at the name
+
+    def __init__(self, path: Path, options: TapeOptions) -> None:
+        """Open the tape, or a recording. Raises what reading a tape raises."""
+        self.path = path
+        self.options = options
+        self.expired = False
+        self._missing = not path.exists()
+        self._record: Record | None = None
+        self._replay: Replay | None = None
+        tape = None if self._missing else self._load()
+        if deed_of(options.mode, exists=not self._missing, expired=self.expired) == "record":
+            self._begin_recording()
+        else:
+            self._replay = Replay(path, rules=options.rules, allow=options.allow, block_network=options.block_network)
+            self._replay.open(tape or Tape(Head(started_at=datetime.now(UTC).isoformat()), []))
+
+    def _load(self) -> Tape | None:
+        if self.options.mode in ("all", "rewrite"):  # what is there may be anything
+            return None
+        tape = load(self.path)[0]
+        self.expired = is_expired(tape.head.started_at, self.options.max_age, datetime.now(UTC))
+        return tape
+
+    # --- for tests ---------------------------------------------------------------------------------------------
+
+    @property
+    def recording(self) -> bool:
+        """Whether the world is asked."""
+        return self._record is not None
+
+    @property
+    def violations(self) -> list[Violation]:
+        """What was asked that is not on the tape."""
+        return [] if self._replay is None else self._replay.violations
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """The taped exchanges whose answers were given; none while it is recorded."""
+        return [] if self._replay is None else self._replay.exchanges
+
+    @property
+    def unused(self) -> Sequence[Exchange]:
+        """Those that nobody asked for."""
+        return [] if self._replay is None else self._replay.unused
+
+    @property
+    def trace_hash(self) -> str:
+        """The trace hash of the answers that were given; empty while it is recorded."""
+        return "" if self._replay is None else self._replay.trace_hash
+
+    # --- for the plugin ----------------------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """Lead the interpreter's clients to the tape."""
+        if self._replay is not None:
+            self._replay.resume()
+        elif self._record is not None:
+            self._record.resume()
+
+    def suspend(self) -> None:
+        """Let them go."""
+        if self._replay is not None:
+            self._replay.suspend()
+        elif self._record is not None:
+            self._record.suspend()
+
+    def close(self, *, keep: bool) -> None:
+        """End it; `keep`: what was recorded takes its place. Raises TapeWriteError where that is not whole."""
+        if self._replay is not None:
+            self._replay.close()
+        if self._record is None:
+            return
+        recorded = self._record.finish()
+        fresh = self._record.path
+        if (keep or self.options.mode == "rewrite") and recorded.exchanges:
+            fresh.replace(self.path)
+        else:
+            fresh.unlink(missing_ok=True)
+
+    def check(self, since: int, cause: BaseException | None) -> None:
+        """Raise TapeViolationError for the violations after the first `since`."""
+        __tracebackhide__ = True
+        if new := self.violations[since:]:
+            raise TapeViolationError(self.path, new, fix=self._advice()) from cause
+
+    def check_unused(self) -> None:
+        """Raise UnusedAnswersError, in the mode that asks for it."""
+        __tracebackhide__ = True
+        if self.options.mode == "verify" and self.unused:
+            listed = ", ".join(f"exchange {one.number}" for one in self.unused[:5])
+            raise UnusedAnswersError(
+                f"{len(self.unused)} answers were not asked for: {listed}",
+                where=str(self.path),
+                fix="if that is meant, record the test anew: --tape-mode=all",
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """What a replay has to say of itself, for JSON."""
+        return {
+            "tape": str(self.path),
+            "violations": [found.to_json() for found in self.violations],
+            "answered": [one.number for one in self.exchanges],
+            "unused": [one.number for one in self.unused],
+            "trace": self.trace_hash,
+        }
+
+    def _advice(self) -> str:
+        if self._missing:
+            return "there is no such tape yet: record it with --tape-mode=once"
+        return "if the change is meant, record the test anew: --tape-mode=all"
+
+    def _begin_recording(self) -> None:
+        from tapeproxy.proxy.inprocess.recordings import Record
+
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.options.mode == "rewrite":
+            self.path.unlink(missing_ok=True)
+        options = self.options
+        # Beside its place until the test has passed: a failing test must leave no tape to be replayed for ever.
+        fresh = self.path.with_name(f".{os.getpid()}.{self.path.name}")
+        self._record = Record(
+            fresh, force=True, hosts=options.hosts, upstream_ca=options.upstream_ca, rules=options.rules
+        )
+        self._record.open()

@@ -1,0 +1,216 @@
+"""A recording of this interpreter: `with record(path)`. The wire is the recorder's own, in the background's loop.
+
+Clients leave TLS out here too, so a bridge speaks it for them: to the wire, which speaks it to the world.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.inprocess.background import Background
+from tapeproxy.proxy.inprocess.redirects import lead, let_go
+from tapeproxy.proxy.inprocess.routes import Origin, Pipe
+from tapeproxy.proxy.processes import RunProcesses, listens
+from tapeproxy.proxy.recorded import Recorded, RecordSettings
+from tapeproxy.proxy.recording import recording
+from tapeproxy.tapes.errors import TapeWriteError, UsageError
+from tapeproxy.tapes.hosts import is_loopback
+from tapeproxy.tapes.rules import read_rules
+
+_READ = 1 << 16
+
+
+class Record:
+    """An open recording, as a context manager, plain or async; it is entered once. `recorded` says what came of it.
+
+    While it is open every HTTP client of this interpreter is taped, also one that was made before. Servers that this
+    process or its children run on loopback are not. Needs mitmproxy: the extra `record`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        hosts: Mapping[str, str] | None = None,
+        upstream_ca: str | os.PathLike[str] | None = None,
+        rules: Iterable[str] = (),
+    ) -> None:
+        """`force` replaces a tape that is there. `hosts` are `--map` rules: host or host:port to base URL."""
+        self.path = Path(path)
+        self.recorded: Recorded
+        self._settings = RecordSettings(
+            tape=self.path,
+            argv=(),
+            environment=dict(os.environ),
+            cwd=os.getcwd(),  # noqa: PTH109 - as text
+            force=force,
+            hosts=dict(hosts or {}),
+            upstream_ca=None if upstream_ca is None else Path(upstream_ca),
+            shim=False,
+            rules=read_rules(rules),
+        )
+        self._port = 0
+        self._trust: ssl.SSLContext
+        self._ended: asyncio.Event
+        self._bridges: set[asyncio.Task[None]] = set()
+        self._result: Future[Recorded]
+        self._closed = True
+        self._lock = threading.Lock()
+        self._children = RunProcesses("", root=os.getpid())
+
+    def __enter__(self) -> Self:
+        """Raises TapeExistsError, TapeWriteError, CaError and UsageError, which also says that mitmproxy is missing."""
+        self.open()
+        self.resume()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Raises TapeWriteError where the tape is not whole."""
+        self.suspend()
+        try:
+            self.finish()
+        except TapeWriteError:
+            if error is None:
+                raise
+
+    def open(self) -> None:
+        """Create the tape and start the wire; `resume` begins. Raises what `with` does."""
+        opened: Future[None] = Future()
+        self._result = asyncio.run_coroutine_threadsafe(self._record(opened), Background.get().loop)
+        try:
+            opened.result()
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "mitmproxy":
+                raise
+            raise UsageError(
+                "to record needs mitmproxy, which is not installed",
+                fix="install it with: pip install 'tapeproxy[record]'",
+            ) from None
+
+    def resume(self) -> None:
+        """Lead this interpreter's clients here."""
+        self._closed = False
+        lead(self)
+
+    def suspend(self) -> None:
+        """Let them go."""
+        with self._lock:
+            self._closed = True
+        let_go(self)
+
+    def finish(self) -> Recorded:
+        """End the wire, then the tape. Raises TapeWriteError where the tape is not whole."""
+        Background.get().loop.call_soon_threadsafe(self._ended.set)
+        self.recorded = self._result.result()
+        if self.recorded.failure is not None:
+            raise TapeWriteError(f"the tape is not whole: {self.recorded.failure}", where=str(self.path))
+        return self.recorded
+
+    async def __aenter__(self) -> Self:
+        from anyio import to_thread
+
+        return await to_thread.run_sync(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        from anyio import to_thread
+
+        # In a thread: answers that are under way go on meanwhile.
+        await to_thread.run_sync(self.__exit__, kind, error, traceback)
+
+    # --- a route (`routes.Route`) ------------------------------------------------------------------------------
+
+    def takes(self, host: str, port: int) -> bool:
+        """All but the servers that this process and its children run."""
+        return not is_loopback(host) or not (listens(os.getpid(), port) or self._children.owns_port(port))
+
+    def serve(self, far: socket.socket, origin: Origin, near: Pipe) -> None:
+        """Bridge it to the wire."""
+        far.setblocking(False)
+        with self._lock:
+            if self._closed:
+                far.close()
+                raise BrokenPipeError("the recording that this connection belongs to is over")
+            asyncio.run_coroutine_threadsafe(self._bridge(far, origin), Background.get().loop)
+
+    def reaches_out(self, kind: str, host: str, port: int) -> str:
+        """While it is recorded everything may."""
+        return ""
+
+    # --- in the background -------------------------------------------------------------------------------------
+
+    async def _record(self, opened: Future[None]) -> Recorded:
+        self._ended = asyncio.Event()
+        try:
+            self._trust = ssl.create_default_context(cafile=str(CertificateAuthority.open().certificate))
+            async with recording(self._settings) as session:
+                self._port = session.port
+                opened.set_result(None)
+                await self._ended.wait()
+                result = await session.finish(None)
+        except BaseException as error:
+            if not opened.done():
+                opened.set_exception(error)
+            raise
+        for bridge in self._bridges:
+            bridge.cancel()
+        return result
+
+    async def _bridge(self, far: socket.socket, origin: Origin) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._bridges.add(task)
+        _, near = client = await asyncio.open_connection(sock=far)
+        try:
+            _, wire = server = await self._tunnel(origin)
+            try:
+                async with asyncio.TaskGroup() as pumps:
+                    pumps.create_task(_pump(client[0], wire))
+                    pumps.create_task(_pump(server[0], near))
+            finally:
+                wire.close()
+        except* (OSError, asyncio.IncompleteReadError):
+            pass  # what the client sees of it is the end of its connection, as the tape says
+        finally:
+            near.close()
+            self._bridges.discard(task)
+
+    async def _tunnel(self, origin: Origin) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            line = f"CONNECT {origin.authority} HTTP/1.1\r\nHost: {origin.authority}\r\n\r\n"
+            writer.write(line.encode())
+            answer = await reader.readuntil(b"\r\n\r\n")
+            if b" 200 " not in answer.partition(b"\r\n")[0]:
+                raise ConnectionRefusedError(answer.decode("latin-1"))
+            if origin.scheme == "https":
+                await writer.start_tls(self._trust, server_hostname=origin.host)
+        except BaseException:
+            writer.close()
+            raise
+        return reader, writer
+
+
+record = Record
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass on what comes; where one side ends, the other does."""
+    try:
+        while data := await reader.read(_READ):
+            writer.write(data)
+            await writer.drain()
+    finally:
+        writer.close()

@@ -1,0 +1,359 @@
+"""The plugin in runs of pytest: which tests have a tape, what fails and why, what is told."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import inprocesstapes
+import pytest
+from origin import Call, Origin
+
+from tapeproxy.plugin.places import plain
+
+pytest_plugins = ["pytester"]
+GET = "import httpx, pytest\n\ndef get(path):\n    return httpx.get('https://api.test' + path).text\n"
+
+
+class Suite:
+    """A folder with tests, run in processes of their own."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.path = pytester.path
+        self._pytester = pytester
+
+    def file(self, name: str, text: str) -> None:
+        (self.path / f"{name}.py").write_text(GET + text, "utf-8")
+
+    def tape(self, place: str, *paths: str) -> Path:
+        """The tape of `place`, MODULE/TEST, with GETs of these paths."""
+        path = self.path / "tapes" / f"{place}.tape.jsonl.gz"
+        return inprocesstapes.gets(path.parent, *paths).rename(path)
+
+    def run(self, *args: str) -> pytest.RunResult:
+        plugins = ("-p", "tapeproxy.plugin.entry", "-p", "anyio", "-W", "error")
+        return self._pytester.runpytest_subprocess(*plugins, *args)
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Suite:
+    monkeypatch.setenv("TAPEPROXY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("CI", raising=False)
+    return Suite(pytester)
+
+
+WORLD = """import pytest
+
+@pytest.fixture(scope="session")
+def tape_config():
+    return {{"hosts": {{"api.test": {url!r}}}}}
+"""
+
+
+@pytest.fixture
+def world(suite: Suite) -> Iterator[list[str]]:
+    """What was asked of it: whoever records asks it."""
+    asked: list[str] = []
+
+    async def answer(call: Call) -> None:
+        asked.append(call.request.target)
+        text = f"{call.request.target} live".encode()
+        await call.head("200 OK", f"Content-Length: {len(text)}")
+        await call.send(text)
+
+    with Origin(answer) as running:
+        (suite.path / "conftest.py").write_text(WORLD.format(url=running.url), "utf-8")
+        yield asked
+
+
+def test_a_marked_test_hears_its_tape(suite: Suite) -> None:
+    suite.tape("test_a/test_one", "/one")
+    suite.tape("test_a/TestIt.test_two[x-1]", "/two")
+    suite.file(
+        "test_a",
+        """
+@pytest.mark.tape
+def test_one():
+    assert get("/one") == "/one"
+
+class TestIt:
+    @pytest.mark.parametrize("n", [1])
+    @pytest.mark.parametrize("c", ["x"])
+    def test_two(self, tape, n, c):
+        assert get("/two") == "/two"
+        assert [one.number for one in tape.exchanges] == [1] and not tape.unused and not tape.recording
+
+def test_without():
+    pass
+""",
+    )
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(passed=3)
+    result.stdout.no_fnmatch_line("*an orphan:*")
+
+
+def test_tests_that_must_fail_say_why(suite: Suite) -> None:
+    for name in ("miss", "swallowed", "thread", "network", "twice"):
+        suite.tape(f"test_a/test_{name}", "/one")
+    suite.file(
+        "test_a",
+        """
+@pytest.mark.tape
+def test_miss():
+    assert get("/two") == "/two"
+
+@pytest.mark.tape
+def test_swallowed():
+    try:
+        get("/two?a=1")
+    except Exception:
+        pass
+
+@pytest.mark.tape
+def test_thread():
+    import threading
+    thread = threading.Thread(target=get, args=("/three",))
+    thread.start()
+    thread.join()
+
+@pytest.mark.tape
+def test_network():
+    import socket
+    with pytest.raises(OSError):
+        socket.create_connection(("elsewhere.test", 80))
+
+@pytest.mark.tape
+def test_twice():
+    get("/one"), get("/one")
+
+@pytest.mark.tape
+def test_no_tape():
+    get("/one")
+
+@pytest.fixture
+def asking():
+    yield
+    get("/late")
+
+@pytest.mark.tape
+def test_in_a_fixture(asking):
+    pass
+""",
+    )
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(failed=6, passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*test_miss.tape.jsonl.gz: this request is not on the tape",
+            "*GET https://api.test/two",
+            "*tape: /one",
+            "*now:  /two",
+            "*0 answers of tapes/test_a/test_miss.tape.jsonl.gz were given, 1 were not",
+            "what the replay knows: .tapes/failures/*test_miss*.json",
+        ],
+        consecutive=False,
+    )
+    for why in (
+        "*GET https://api.test/two[?]a=1",
+        "*GET https://api.test/three",
+        "*look up elsewhere.test, at *test_a.py:*",
+        "*the tape has this request once, and each answer was given out already*",
+        "*there is no such tape yet: record it with --tape-mode=once",
+        "*GET https://api.test/late",
+    ):
+        result.stdout.fnmatch_lines([why])
+    facts = json.loads((suite.path / ".tapes/failures" / f"{plain('test_a.py::test_miss')}.json").read_text())
+    assert facts["unused"] == [1]
+    assert facts["violations"][0]["kind"] == "miss"
+
+
+def test_once_records_and_then_replays(suite: Suite, world: list[str]) -> None:
+    suite.file(
+        "test_a",
+        """
+@pytest.mark.tape
+def test_one():
+    assert get("/one") == "/one live"
+
+@pytest.mark.tape
+def test_silent():
+    pass
+
+@pytest.mark.tape
+def test_failing():
+    assert get("/one") == "something else"
+""",
+    )
+    first = suite.run()
+    first.assert_outcomes(passed=2, failed=1)
+    first.stdout.fnmatch_lines(["tapes/test_a/test_one.tape.jsonl.gz (recorded)"])
+    assert world == ["/one", "/one"]
+    suite.run("-k", "one or silent").assert_outcomes(passed=2)
+    assert [path.name for path in (suite.path / "tapes/test_a").iterdir()] == ["test_one.tape.jsonl.gz"]
+    suite.run("--tape-mode=none", "-k", "one").assert_outcomes(passed=1)
+    assert len(world) == 2
+
+
+def test_all_keeps_the_old_tape_of_a_failing_test(suite: Suite, world: list[str]) -> None:
+    suite.tape("test_a/test_pass", "/old")
+    kept = suite.tape("test_a/test_fail", "/old")
+    before = kept.read_bytes()
+    suite.file(
+        "test_a",
+        """
+@pytest.mark.tape
+def test_pass():
+    assert get("/new") == "/new live"
+
+@pytest.mark.tape
+def test_fail():
+    assert get("/new") == "?"
+""",
+    )
+    suite.run("--tape-mode=all").assert_outcomes(passed=1, failed=1)
+    assert world == ["/new", "/new"]
+    assert kept.read_bytes() == before
+    suite.run("--tape-mode=verify", "-k", "pass").assert_outcomes(passed=1)
+    suite.run("--tape-mode=rewrite").assert_outcomes(passed=1, failed=1)
+    assert kept.read_bytes() != before
+
+
+def test_answers_that_nobody_asked_for(suite: Suite) -> None:
+    suite.tape("test_a/test_one", "/one", "/two")
+    suite.file("test_a", "@pytest.mark.tape\ndef test_one():\n    get('/one')\n")
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["tapes/test_a/test_one.tape.jsonl.gz: 1 (answers that were not asked for)"])
+    result = suite.run("--tape-mode=verify")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*1 answers were not asked for: exchange 2"])
+
+
+def test_orphans_are_told_of(suite: Suite) -> None:
+    suite.tape("test_a/test_one", "/one")
+    suite.tape("test_a/test_gone", "/one")
+    suite.file("test_a", "@pytest.mark.tape\ndef test_one():\n    get('/one')\n")
+    line = "tapes/test_a/test_gone.tape.jsonl.gz (an orphan: no test has it)"
+    suite.run("-k", "one").stdout.fnmatch_lines([line])
+    suite.run("test_a.py::test_one").stdout.no_fnmatch_line("*an orphan:*")
+    suite.run("-n", "2", "-p", "xdist").stdout.fnmatch_lines([line])
+
+
+@pytest.mark.parametrize("scope", ["module", "session"])
+def test_one_tape_for_many_tests(suite: Suite, scope: str) -> None:
+    suite.tape("test_a" if scope == "module" else "session", "/one", "/two", "/three")
+    suite.file(
+        "test_a",
+        f"""
+pytestmark = pytest.mark.tape(scope={scope!r})
+
+def test_one():
+    assert get("/one") == "/one"
+
+def test_wrong():
+    get("/wrong")
+
+def test_two():
+    assert get("/two") == "/two"
+""",
+    )
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(passed=2, failed=1)
+    suite.file("test_a", f"@pytest.mark.tape(scope={scope!r})\ndef test_one():\n    get('/one')\n")
+    suite.run("--tape-mode=none").stdout.fnmatch_lines(["*2 (answers that were not asked for)"])
+
+
+def test_a_module_records_one_tape(suite: Suite, world: list[str]) -> None:
+    suite.file(
+        "test_a",
+        "pytestmark = pytest.mark.tape(scope='module')\n"
+        "def test_one(): assert get('/one') == '/one live'\ndef test_two(): assert get('/two') == '/two live'\n",
+    )
+    suite.run().assert_outcomes(passed=2)
+    suite.run("--tape-mode=verify").assert_outcomes(passed=2)
+    assert world == ["/one", "/two"]
+    assert (suite.path / "tapes/test_a.tape.jsonl.gz").is_file()
+
+
+def test_a_path_of_ones_own(suite: Suite) -> None:
+    suite.tape("shared", "/one")
+    suite.file(
+        "test_a", "@pytest.mark.tape('tapes/shared.tape.jsonl.gz')\ndef test_one(): assert get('/one') == '/one'\n"
+    )
+    suite.run("--tape-mode=none").assert_outcomes(passed=1)
+
+
+ASYNC = """
+async def aget(path):
+    async with httpx.AsyncClient() as client:
+        return (await client.get("https://api.test" + path)).text
+
+pytestmark = [pytest.mark.tape, pytest.mark.{mark}]
+
+async def test_good():
+    assert await aget("/one") == "/one"
+
+async def test_bad():
+    await aget("/two")
+"""
+
+
+def test_anyio(suite: Suite) -> None:
+    for backend in ("asyncio", "trio"):
+        suite.tape(f"test_a/test_good[{backend}]", "/one")
+        suite.tape(f"test_a/test_bad[{backend}]", "/one")
+    suite.file("test_a", ASYNC.format(mark="anyio"))
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(["*test_bad?trio?.tape.jsonl.gz: *not on the tape"])
+
+
+def test_asyncio(suite: Suite) -> None:
+    pytest.importorskip("pytest_asyncio", reason="pytest-asyncio is not installed")
+    suite.tape("test_a/test_good", "/one")
+    suite.tape("test_a/test_bad", "/one")
+    suite.file("test_a", ASYNC.format(mark="asyncio"))
+    options = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
+    suite.run("--tape-mode=none", *options).assert_outcomes(passed=1, failed=1)
+
+
+def test_workers(suite: Suite) -> None:
+    names = [f"test_{n}" for n in range(8)]
+    for name in names:
+        suite.tape(f"test_a/{name}", "/one", "/two")
+    bodies = [f"@pytest.mark.tape\ndef {name}(): assert get('/one') == '/one'\n" for name in names]
+    bodies[3] = "@pytest.mark.tape\ndef test_3(): get('/wrong')\n"
+    suite.file("test_a", "".join(bodies))
+    result = suite.run("--tape-mode=none", "-p", "xdist", "-n", "2")
+    result.assert_outcomes(passed=7, failed=1)
+    result.stdout.fnmatch_lines(["*GET https://api.test/wrong"])
+    result.stdout.fnmatch_lines(["tapes/test_a/test_7.tape.jsonl.gz: 1 (answers that were not asked for)"])
+
+
+@pytest.mark.parametrize(("age", "expired"), [("1d", True), ("9999w", False)])
+def test_a_tape_that_is_too_old(suite: Suite, age: str, expired: bool) -> None:
+    suite.tape("test_a/test_one", "/one")
+    suite.file("test_a", f"@pytest.mark.tape(max_age={age!r})\ndef test_one(): get('/one')\n")
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(passed=1)
+    told = [line for line in result.outlines if "older than it may be" in line]
+    assert bool(told) is expired
+
+
+def test_ci_records_nothing(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    suite.file("test_a", "@pytest.mark.tape\ndef test_one(): get('/one')\n")
+    suite.run().assert_outcomes(failed=1)
+
+
+def test_options_that_do_not_exist(suite: Suite) -> None:
+    suite.file("test_a", "@pytest.mark.tape(colour='red')\ndef test_one(): pass\n")
+    suite.run().stdout.fnmatch_lines(["*the marker tape and tape_config*colour*"])
+
+
+def test_without_a_tape_nothing_is_loaded(suite: Suite) -> None:
+    suite.file(
+        "test_a",
+        "def test_one():\n    import sys\n    print(sorted(n for n in sys.modules if n.startswith('tapeproxy')))\n",
+    )
+    suite.run("-s").stdout.fnmatch_lines(["*['tapeproxy', 'tapeproxy.plugin', 'tapeproxy.plugin.entry']*"])
