@@ -38,7 +38,7 @@ RUNNERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=RUNNERS.values(), ids=RUNNERS.keys())
+@pytest.fixture(params=RUNNERS.values(), ids=list(RUNNERS))
 def run(request: pytest.FixtureRequest) -> Runner:
     return lambda work: anyio.run(work, **request.param)
 

@@ -140,8 +140,8 @@ def test_every_replaced_attribute_is_the_very_object_afterwards(tape: Path) -> N
         (http.client.HTTPSConnection, "connect"),
         (urllib3.connection.HTTPConnection, "connect"),
         (urllib3.connection.HTTPSConnection, "connect"),
-        (httpcore._backends.sync.SyncBackend, "connect_tcp"),
-        (httpcore._backends.anyio.AnyIOBackend, "connect_tcp"),
+        (httpcore.SyncBackend, "connect_tcp"),
+        (httpcore.AnyIOBackend, "connect_tcp"),
         (httpcore.HTTPConnection, "can_handle_request"),
         (httpcore.AsyncHTTPConnection, "can_handle_request"),
     )
