@@ -23,7 +23,7 @@ def patch_connector(module: Any, journal: Journal) -> None:
             return await create(self, req, *args, **options)
         pipe = Pipe.open(route, Origin("https" if req.is_ssl() else "http", host, port))
         pipe.setblocking(False)
-        pipe.begin()
+        pipe.begin(direct=False)
         transport, protocol = await self._loop.create_connection(self._factory, sock=pipe)
         _pipes[transport] = pipe
         return protocol

@@ -136,7 +136,7 @@ class Record:
         """All but the servers that this process and its children run."""
         return not is_loopback(host) or not (listens(os.getpid(), port) or self._children.owns_port(port))
 
-    def serve(self, far: socket.socket, origin: Origin, near: Pipe) -> None:
+    def serve(self, far: socket.socket, origin: Origin, near: Pipe, direct: bool) -> None:
         """Bridge it to the wire."""
         far.setblocking(False)
         with self._lock:

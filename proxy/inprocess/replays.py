@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn, Self, cast
 
 from tapeproxy.proxy.inprocess.background import Background
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
-from tapeproxy.proxy.inprocess.tapeline import TapeLine
+from tapeproxy.proxy.inprocess.tapeline import DirectTransport, TapeLine
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.tapedrun import facts_here, placeholders, taped_redactor, with_seed
@@ -86,7 +86,8 @@ class Replay:
         self._proxies = frozenset[tuple[str, int]]()
         self._placeholders: list[str] = []
         self._closed = True
-        self._lock = threading.Lock()
+        self._looped = False
+        self._lock = threading.RLock()
 
     # --- what came of it ---------------------------------------------------------------------------------------
 
@@ -141,7 +142,7 @@ class Replay:
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(self.path))) from None
         self._authorities = frozenset(_authorities(tape))
-        self._server = Background.get().run(_serve(self._replayer, self._speed))
+        self._server = _server(self._replayer, self._speed)
 
     def resume(self) -> None:
         """Lead this interpreter's clients here."""
@@ -162,11 +163,14 @@ class Replay:
             if os.environ.get(name) == placeholder(name):
                 del os.environ[name]
         self._placeholders.clear()
-        Background.get().run(self._disconnect())
+        if self._looped:
+            Background.get().run(self._disconnect())
+        with self._lock:
+            for connection in list(self._server.connections):
+                connection.abort()
 
     def close(self) -> None:
         """Serve no more; the findings stay."""
-        Background.get().run(self._server.stop())
 
     async def __aenter__(self) -> Self:
         from anyio import to_thread
@@ -188,21 +192,25 @@ class Replay:
             return False
         return not is_loopback(host) or f"{host.lower()}:{port}" in self._authorities
 
-    def serve(self, far: socket.socket, origin: Origin, near: Pipe) -> None:
-        """Answer what comes on `far` from the tape."""
+    def serve(self, far: socket.socket, origin: Origin, near: Pipe, direct: bool) -> TapeLine | None:
+        """Answer what comes on `far` from the tape: in the thread of the client, unless answers take their time."""
         far.setblocking(False)
-        loop = self._server.loop
         with self._lock:
             if self._closed:
                 far.close()
                 raise BrokenPipeError("the replay that this connection belongs to is over")
-            asyncio.run_coroutine_threadsafe(self._accept(far, origin, near), loop)
+            line = TapeLine(self._server, origin, near, self._lock)
+            if direct and self._speed is None:
+                line.connection_made(cast(asyncio.Transport, DirectTransport(far, line, self._lock)))
+                return line
+            self._looped = True
+            asyncio.run_coroutine_threadsafe(self._accept(far, line), line.loop)
+            return None
 
-    async def _accept(self, far: socket.socket, origin: Origin, near: Pipe) -> None:
+    async def _accept(self, far: socket.socket, line: TapeLine) -> None:
         if self._closed:
             far.close()
             return
-        line = TapeLine(self._server, origin, near)
         await self._server.loop.connect_accepted_socket(lambda: line, far)
 
     async def _disconnect(self) -> None:
@@ -258,9 +266,11 @@ def _place(text: str) -> tuple[str, int]:
     return found[0].lower(), found[1]
 
 
-async def _serve(replayer: Replayer, speed: float | None) -> TapeServer:
-    server = TapeServer(replayer, _no_tls, lambda _host, _port: False, Serving(speed=speed))
-    server.serve_others()
+def _server(replayer: Replayer, speed: float | None) -> TapeServer:
+    """A tape server that listens nowhere, on the background's loop."""
+    no_room = memoryview(b"")  # for what TLS would decrypt
+    server = TapeServer(replayer, _no_tls, lambda _host, _port: False, Serving(speed=speed), room=no_room)
+    server.loop = Background.get().loop
     return server
 
 

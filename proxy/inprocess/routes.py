@@ -33,13 +33,26 @@ class Route(Protocol):
         """Whether a connection there is led here; what is not is made as ever."""
         ...
 
-    def serve(self, far: socket.socket, origin: Origin, near: "Pipe") -> None:
-        """Serve the far end of a pipe, from any thread. Raises BrokenPipeError when the route is closed."""
+    def serve(self, far: socket.socket, origin: Origin, near: "Pipe", direct: bool) -> "Server | None":
+        """Serve the far end of a pipe, from any thread. Raises BrokenPipeError when the route is closed.
+
+        `direct`: all that is sent goes through the pipe's own methods, so what they are given may be taken there.
+        """
         ...
 
     def reaches_out(self, kind: str, host: str, port: int) -> str:
         """Something connects past the clients that are led here: why it may not, or empty. `kind`: connect, lookup."""
         ...
+
+
+class Server(Protocol):
+    """Takes what a client sends, in the client's thread."""
+
+    def feed(self, data: bytes) -> None:
+        """The client sent this."""
+
+    def hang_up(self) -> None:
+        """The client has closed its end."""
 
 
 _open: list[Route] = []
@@ -78,6 +91,7 @@ class Pipe(socket.socket):
     route: Route
     origin: Origin
     _far: socket.socket | None
+    _server: Server | None
 
     @classmethod
     def open(cls, route: Route, origin: Origin) -> "Pipe":
@@ -85,29 +99,40 @@ class Pipe(socket.socket):
         near, far = socket.socketpair()
         pipe = cls(near.family, near.type, near.proto, near.detach())
         pipe.route, pipe.origin, pipe._far = route, origin, far
+        pipe._server = None
         return pipe
 
     def wrap(self) -> None:
         """The client wants TLS: none is spoken within a process, but the origin is another."""
         self.origin = self.origin._replace(scheme="https")
 
-    def begin(self) -> None:
-        """Have the other end served, if it is not yet."""
+    def begin(self, *, direct: bool = True) -> None:
+        """Have the other end served, if it is not yet; not `direct` where an event loop takes the descriptor alone."""
         far, self._far = self._far, None
         if far is not None:
-            self.route.serve(far, self.origin, self)
+            self._server = self.route.serve(far, self.origin, self, direct)
 
-    def send(self, *args: Any) -> int:
+    def send(self, data: Any, *flags: Any) -> int:
         self.begin()
-        return super().send(*args)
+        if self._server is None:
+            return super().send(data, *flags)
+        self._server.feed(bytes(data))
+        return len(data)
 
-    def sendall(self, *args: Any) -> None:
+    def sendall(self, data: Any, *flags: Any) -> None:
         self.begin()
-        super().sendall(*args)
+        if self._server is None:
+            super().sendall(data, *flags)
+        else:
+            self._server.feed(bytes(data))
 
-    def sendmsg(self, *args: Any) -> int:
+    def sendmsg(self, buffers: Any, *more: Any) -> int:
         self.begin()
-        return super().sendmsg(*args)
+        if self._server is None:
+            return super().sendmsg(buffers, *more)
+        data = b"".join(buffers)
+        self._server.feed(data)
+        return len(data)
 
     def setsockopt(self, *args: Any) -> None:
         if args[0] == socket.SOL_SOCKET:  # a pair has nothing of TCP or IP
@@ -118,6 +143,9 @@ class Pipe(socket.socket):
         far, self._far = self._far, None
         if far is not None:
             far.close()
+        server, self._server = self._server, None
+        if server is not None:
+            server.hang_up()
 
     def __del__(self) -> None:
         # A client that is never closed is the user's affair; that its connection is a pipe of ours is not.
