@@ -11,6 +11,7 @@ import pytest
 
 from tapeproxy.plugin.modes import MODES, Mode, default_mode, parse_age
 from tapeproxy.plugin.places import Scope, plain, tape_path, tapes_beside
+from tapeproxy.plugin.programs import of_test
 from tapeproxy.plugin.testtape import TapeOptions, TestTape
 from tapeproxy.proxy.inprocess.replays import TapeViolationError
 from tapeproxy.tapes.errors import UsageError
@@ -61,7 +62,7 @@ class TapeSession:
     def orphans(self) -> list[Path]:
         """Tapes beside the collected files that no test there has."""
         found = {path for module in self._modules for path in tapes_beside(module)}
-        return sorted(self.heard_orphans | (found - self._claimed))
+        return sorted(self.heard_orphans | {path for path in found if of_test(path) not in self._claimed})
 
     def plan(self, item: pytest.Item, config: Mapping[str, Any]) -> TapePlan:
         """What is to be done for a test. Raises UsageError."""

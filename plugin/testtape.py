@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 from tapeproxy.plugin.modes import Mode, deed_of, is_expired
 from tapeproxy.proxy.inprocess.replays import Replay, TapeViolationError
 from tapeproxy.proxy.tapefile import load
-from tapeproxy.tapes.errors import TapeproxyError
+from tapeproxy.tapes.errors import NoTapeError, Place, TapeproxyError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.violations import Violation
 
 if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
     from tapeproxy.proxy.inprocess.recordings import Record
+
+
+_RECORD_IT = "record it with --tape-mode=once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,8 @@ class TestTape:
         self.options = options
         self.expired = False
         self._missing = not path.exists()
+        self._programs = 0
+        self._recorded: dict[Path, Path] = {}
         self._record: Record | None = None
         self._replay: Replay | None = None
         tape = None if self._missing else self._load()
@@ -90,6 +97,27 @@ class TestTape:
         """The trace hash of the answers that were given; empty while it is recorded."""
         return "" if self._replay is None else self._replay.trace_hash
 
+    def run(
+        self, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout: float | None = None
+    ) -> "CompletedProcess[str]":
+        """Run a program on a tape of its own: TEST.run1 and so on. `environment` is added; `timeout` in seconds.
+
+        Raises ProgramError where it did what is not on its tape; what the program itself exits with is for the test to
+        judge. Raises subprocess.TimeoutExpired, and NoTapeError in a mode that does not record.
+        """
+        from tapeproxy.plugin.programs import program_path, record_program, replay_program
+
+        self._programs += 1
+        path = program_path(self.path, self._programs)
+        options = {"environment": environment, "timeout": timeout}
+        if deed_of(self.options.mode, exists=path.exists(), expired=False) == "record":
+            fresh = self._fresh(path)
+            self._recorded[fresh] = path
+            return record_program(fresh, argv, self.options.hosts, self.options.upstream_ca, **options)
+        if not path.exists():
+            raise NoTapeError("there is no such tape yet", place=Place(str(path)), fix=_RECORD_IT)
+        return replay_program(path, argv, self.options.rules, **options)
+
     # --- for the plugin ----------------------------------------------------------------------------------------
 
     def resume(self) -> None:
@@ -108,16 +136,14 @@ class TestTape:
 
     def close(self, *, keep: bool) -> None:
         """End it; `keep`: what was recorded takes its place. Raises TapeWriteError where that is not whole."""
+        keep = keep or self.options.mode == "rewrite"
         if self._replay is not None:
             self._replay.close()
-        if self._record is None:
-            return
-        recorded = self._record.finish()
-        fresh = self._record.path
-        if (keep or self.options.mode == "rewrite") and recorded.exchanges:
-            fresh.replace(self.path)
-        else:
-            fresh.unlink(missing_ok=True)
+        for fresh, path in self._recorded.items():
+            _settle(fresh, path if keep else None)
+        if self._record is not None:
+            recorded = self._record.finish()
+            _settle(self._record.path, self.path if keep and recorded.exchanges else None)
 
     def check(self, since: int, cause: BaseException | None) -> None:
         """Raise TapeViolationError for the violations after the first `since`."""
@@ -148,19 +174,34 @@ class TestTape:
 
     def _advice(self) -> str:
         if self._missing:
-            return "there is no such tape yet: record it with --tape-mode=once"
+            return f"there is no such tape yet: {_RECORD_IT}"
         return "if the change is meant, record the test anew: --tape-mode=all"
+
+    @staticmethod
+    def _fresh(path: Path) -> Path:
+        """Where it is until the test has passed: a failing test must leave no tape to be replayed for ever."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.with_name(f".{os.getpid()}.{path.name}")
 
     def _begin_recording(self) -> None:
         from tapeproxy.proxy.inprocess.recordings import Record
 
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.options.mode == "rewrite":
             self.path.unlink(missing_ok=True)
         options = self.options
-        # Beside its place until the test has passed: a failing test must leave no tape to be replayed for ever.
-        fresh = self.path.with_name(f".{os.getpid()}.{self.path.name}")
         self._record = Record(
-            fresh, force=True, hosts=options.hosts, upstream_ca=options.upstream_ca, rules=options.rules
+            self._fresh(self.path),
+            force=True,
+            hosts=options.hosts,
+            upstream_ca=options.upstream_ca,
+            rules=options.rules,
         )
         self._record.open()
+
+
+def _settle(fresh: Path, path: Path | None) -> None:
+    """Put a new tape into its place, or remove it."""
+    if path is None:
+        fresh.unlink(missing_ok=True)
+    elif fresh.exists():
+        fresh.replace(path)

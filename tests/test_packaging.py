@@ -162,3 +162,9 @@ print(urllib.request.urlopen("http://golden.example/hello?a=1&b=2&a=0").read().d
 
 def test_the_bare_wheel_replays_a_tape(bare: Path, tmp_path: Path) -> None:
     assert run(bare, tmp_path, *TAPEPROXY, "replay", str(GOLDEN), "--", str(bare), "-c", AGENT) == "hello\n"
+
+
+def test_the_bare_wheel_replays_within_the_interpreter(bare: Path, tmp_path: Path) -> None:
+    indented = "    ".join(AGENT.splitlines(keepends=True))
+    code = f"import tapeproxy\nwith tapeproxy.replay({str(GOLDEN)!r}):\n{indented}"
+    assert run(bare, tmp_path, "-c", code) == "hello\n"

@@ -357,3 +357,26 @@ def test_without_a_tape_nothing_is_loaded(suite: Suite) -> None:
         "def test_one():\n    import sys\n    print(sorted(n for n in sys.modules if n.startswith('tapeproxy')))\n",
     )
     suite.run("-s").stdout.fnmatch_lines(["*['tapeproxy', 'tapeproxy.plugin', 'tapeproxy.plugin.entry']*"])
+
+
+def test_a_program_has_a_tape_of_its_own(suite: Suite, world: list[str]) -> None:
+    text = """
+import sys
+
+@pytest.mark.tape
+def test_one(tape):
+    code = "import urllib.request as u; print(u.urlopen('http://api.test/PATH').read().decode())"
+    done = tape.run([sys.executable, "-c", code], timeout=60)
+    assert (done.returncode, done.stdout) == (0, "/PATH live\\n"), done.stderr
+"""
+    suite.file("test_a", text.replace("PATH", "one"))
+    suite.run().assert_outcomes(passed=1)
+    assert [path.name for path in (suite.path / "tapes/test_a").iterdir()] == ["test_one.run1.tape.jsonl.gz"]
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*an orphan:*")
+    suite.file("test_a", text.replace("PATH", "two"))
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ProgramError*this request is not on the tape*", "*GET http://api.test/two"])
+    assert world == ["/one"]
