@@ -245,3 +245,47 @@ def test_a_tape_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NoTapeError), Replay(tmp_path / "none.tape.jsonl.gz"):
         pass
     assert not hasattr(http.client.HTTPConnection.connect, "__wrapped__")
+
+
+def test_answers_may_take_their_time(tape: Path) -> None:
+    with tapeproxy.replay(tape, speed=50.0), httpx.stream("GET", "https://api.test/events") as response:
+        assert b"".join(response.iter_raw()) == b"".join(EVENTS)
+
+
+@pytest.mark.parametrize("speed", [None, 1000.0])
+def test_a_connection_that_was_reset_is_reset(tmp_path: Path, speed: float | None) -> None:
+    part = {"headers": ((b"content-length", b"9"),), "chunks": [b"part"], "how": "reset"}
+    tape = inprocesstapes.write_tape(tmp_path / "t.tape.jsonl.gz", ("https://api.test/", part))
+    with (
+        tapeproxy.replay(tape, speed=speed),
+        httpx.stream("GET", "https://api.test/") as response,
+        pytest.raises(httpx.ReadError, match="reset by peer"),
+    ):
+        response.read()
+
+
+def test_requests_that_come_in_pieces(tape: Path) -> None:
+    with tapeproxy.replay(tape) as run:
+        connection = http.client.HTTPSConnection("api.test", timeout=10)
+        connection.connect()
+        for byte in b"GET /one HTTP/1.1\r\nHost: api.test\r\n\r\n":
+            connection.sock.sendall(bytes([byte]))
+        response = http.client.HTTPResponse(connection.sock, method="GET")
+        response.begin()
+        assert response.read() == b'{"n":0}'
+        connection.close()
+    assert len(run.exchanges) == 1
+
+
+def test_a_connection_of_a_replay_that_is_over_is_dead(tape: Path) -> None:
+    connection = http.client.HTTPSConnection("api.test", timeout=10)
+    with tapeproxy.replay(tape):
+        connection.request("GET", "/one")
+        assert connection.getresponse().read() == b'{"n":0}'
+        late = http.client.HTTPSConnection("api.test", timeout=10)
+        late.connect()
+    assert connection.sock.recv(1) == b""
+    with pytest.raises(BrokenPipeError, match="is over"):
+        late.sock.sendall(b"GET /one HTTP/1.1\r\nHost: api.test\r\n\r\n")
+    connection.close()
+    late.close()
