@@ -23,6 +23,7 @@ def patch_connections(module: Any, journal: Journal) -> None:
     journal.replace(module.HTTPSConnection, "connect", _connect("https", module.HTTPSConnection.connect))
 
 
+@functools.cache
 def _connect(scheme: str, original: Method) -> Method:
     @functools.wraps(original)
     def connect(self: Any) -> None:
@@ -41,6 +42,7 @@ def _connect(scheme: str, original: Method) -> Method:
     return connect
 
 
+@functools.cache
 def _send(original: Method) -> Method:
     @functools.wraps(original)
     def send(self: Any, data: Any) -> Any:

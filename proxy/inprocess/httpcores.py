@@ -14,8 +14,34 @@ type Method = Callable[..., Any]
 
 def patch_sync(module: Any, journal: Journal) -> None:
     """`httpcore._backends.sync`: connections become pipes."""
-    original = module.SyncBackend.connect_tcp
+    owner = module.SyncBackend
+    journal.replace(owner, "connect_tcp", _connect(owner.connect_tcp, module))
 
+
+def patch_async(package: str, backend: str) -> Callable[[Any, Journal], None]:
+    """`httpcore._backends.anyio` and `.trio`: both get one stream, which waits by anyio."""
+
+    def patch(module: Any, journal: Journal) -> None:
+        owner = getattr(module, backend)
+        journal.replace(owner, "connect_tcp", _connect_async(owner.connect_tcp, package))
+
+    return patch
+
+
+def patch_pool(name: str) -> Callable[[Any, Journal], None]:
+    """A class of pooled connections: the pool passes over those that do not fit."""
+
+    def patch(module: Any, journal: Journal) -> None:
+        owner = getattr(module, name, None)
+        if owner is not None:
+            journal.replace(owner, "can_handle_request", _can_handle(owner.can_handle_request))
+
+    return patch
+
+
+# Kept by what they stand for: every context needs them anew, and a class takes longer to make than an answer to give.
+@functools.cache
+def _connect(original: Method, module: Any) -> Method:
     class PipeStream(module.SyncStream):  # type: ignore[misc]  # its module is only known at run time
         def start_tls(self, *_: Any, **__: Any) -> Any:
             self._sock.wrap()
@@ -28,44 +54,28 @@ def patch_sync(module: Any, journal: Journal) -> None:
             return original(self, host, port, *args, **options)
         return PipeStream(Pipe.open(route, Origin("http", host, port)))
 
-    journal.replace(module.SyncBackend, "connect_tcp", connect_tcp)
+    return connect_tcp
 
 
-def patch_async(package: str, backend: str) -> Callable[[Any, Journal], None]:
-    """`httpcore._backends.anyio` and `.trio`: both get one stream, which waits by anyio."""
+@functools.cache
+def _connect_async(original: Method, package: str) -> Method:
+    @functools.wraps(original)
+    async def connect_tcp(self: Any, host: str, port: int, *args: Any, **options: Any) -> Any:
+        route = route_to(host, port)
+        if route is None:
+            return await original(self, host, port, *args, **options)
+        return _async_stream(package)(Pipe.open(route, Origin("http", host, port)))
 
-    def patch(module: Any, journal: Journal) -> None:
-        owner = getattr(module, backend)
-        original = owner.connect_tcp
-
-        @functools.wraps(original)
-        async def connect_tcp(self: Any, host: str, port: int, *args: Any, **options: Any) -> Any:
-            route = route_to(host, port)
-            if route is None:
-                return await original(self, host, port, *args, **options)
-            return _async_stream(package)(Pipe.open(route, Origin("http", host, port)))
-
-        journal.replace(owner, "connect_tcp", connect_tcp)
-
-    return patch
+    return connect_tcp
 
 
-def patch_pool(name: str) -> Callable[[Any, Journal], None]:
-    """A class of pooled connections: the pool passes over those that do not fit."""
+@functools.cache
+def _can_handle(original: Method) -> Method:
+    @functools.wraps(original)
+    def can_handle_request(self: Any, origin: Any) -> bool:
+        return bool(original(self, origin)) and _is_of_now(self, origin.host.decode("latin-1"), origin.port)
 
-    def patch(module: Any, journal: Journal) -> None:
-        owner = getattr(module, name, None)
-        if owner is None:
-            return
-        original = owner.can_handle_request
-
-        @functools.wraps(original)
-        def can_handle_request(self: Any, origin: Any) -> bool:
-            return bool(original(self, origin)) and _is_of_now(self, origin.host.decode("latin-1"), origin.port)
-
-        journal.replace(owner, "can_handle_request", can_handle_request)
-
-    return patch
+    return can_handle_request
 
 
 def _is_of_now(connection: Any, host: str, port: int) -> bool:

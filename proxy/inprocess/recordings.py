@@ -35,6 +35,8 @@ class Record:
     process or its children run on loopback are not. Needs mitmproxy: the extra `record`.
     """
 
+    _one = threading.Lock()  # mitmproxy's globals allow no two
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -86,17 +88,18 @@ class Record:
 
     def open(self) -> None:
         """Create the tape and start the wire; `resume` begins. Raises what `with` does."""
+        if not Record._one.acquire(blocking=False):
+            raise UsageError("this interpreter is being recorded already", where=str(self.path))
+        try:
+            self._open()
+        except BaseException:
+            Record._one.release()
+            raise
+
+    def _open(self) -> None:
         opened: Future[None] = Future()
         self._result = asyncio.run_coroutine_threadsafe(self._record(opened), Background.get().loop)
-        try:
-            opened.result()
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "mitmproxy":
-                raise
-            raise UsageError(
-                "to record needs mitmproxy, which is not installed",
-                fix="install it with: pip install 'tapeproxy[record]'",
-            ) from None
+        opened.result()
 
     def resume(self) -> None:
         """Lead this interpreter's clients here."""
@@ -112,7 +115,10 @@ class Record:
     def finish(self) -> Recorded:
         """End the wire, then the tape. Raises TapeWriteError where the tape is not whole."""
         Background.get().loop.call_soon_threadsafe(self._ended.set)
-        self.recorded = self._result.result()
+        try:
+            self.recorded = self._result.result()
+        finally:
+            Record._one.release()
         if self.recorded.failure is not None:
             raise TapeWriteError(f"the tape is not whole: {self.recorded.failure}", where=str(self.path))
         return self.recorded

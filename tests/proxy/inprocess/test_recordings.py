@@ -13,7 +13,7 @@ from origin import Call, Origin
 
 import tapeproxy
 from tapeproxy.proxy.tapefile import load
-from tapeproxy.tapes.errors import TapeExistsError
+from tapeproxy.tapes.errors import TapeExistsError, UsageError
 from tapeproxy.testing import FakeProvider
 
 
@@ -141,3 +141,11 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
         live = ask()
     with tapeproxy.replay(path):
         assert ask() == live
+
+
+def test_there_is_one_recording_at_a_time(tmp_path: Path) -> None:
+    first, second = tapeproxy.record(tmp_path / "a.tape.jsonl.gz"), tapeproxy.record(tmp_path / "b.tape.jsonl.gz")
+    with first, pytest.raises(UsageError, match="already"), second:
+        pass
+    with tapeproxy.record(tmp_path / "b.tape.jsonl.gz"):
+        pass
