@@ -27,6 +27,8 @@ from tapeproxy.tapes.secretvars import secret_values
 LARGEST = 256 << 20
 """Bytes of a file that is parsed whole."""
 _FLOWS = re.compile(rb"\d{1,12}:")
+_DEEP = re.compile(rb"(?:[\[{]\s*){500}|(?:- +){500}")
+"""A YAML parser takes a minute for such a file."""
 _INSTALL = "install it with mitmproxy: pip install 'tapeproxy[record]'"
 
 
@@ -142,6 +144,8 @@ def _flows(path: Path) -> Iterator[Foreign | ForeignFormatError]:
 
 
 def _parsed(data: bytes) -> object:
+    if _DEEP.search(data):
+        raise ForeignFormatError("the file is nested too deeply for a recording")
     if data.lstrip()[:1] in (b"{", b"["):
         try:
             return orjson.loads(data)

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+NEEDED = pytest.mark.skipif(
+    importlib.util.find_spec("mitmproxy") is None, reason="the peer, mitmproxy, is not installed"
+)
 
 
 def bench(*arguments: str, peers: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -17,7 +20,17 @@ def bench(*arguments: str, peers: Path = ROOT) -> subprocess.CompletedProcess[st
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=280, check=False)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mitmproxy") is None, reason="the peer, mitmproxy, is not installed")
+@NEEDED
+def test_a_smoke_run_writes_the_rows_that_are_named(tmp_path: Path) -> None:
+    document = tmp_path / "BENCHMARKS.md"
+    run = bench("--quick", "--output", str(document), "size", "startup", peers=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert f"written: {document}" in run.stdout
+    assert "gzipped HAR" in document.read_text()
+
+
+@NEEDED
+@pytest.mark.soak
 def test_a_smoke_run_measures_every_row_and_writes_its_table(tmp_path: Path) -> None:
     document = tmp_path / "BENCHMARKS.md"
     run = bench("--quick", "--output", str(document), peers=tmp_path)

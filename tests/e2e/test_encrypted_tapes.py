@@ -259,7 +259,9 @@ def test_a_tape_that_is_encrypted_while_it_is_recorded(tmp_path: Path, home: Pat
     assert [exchange.response.status for exchange in tape.exchanges if exchange.response] == [200]
     assert cli.run("verify", LOCKED, "--key-file", "key").returncode == (5 if killed else 0)
     replayed = cli.run("replay", LOCKED, env=variables)
-    assert (replayed.returncode, replayed.stdout) == (0, "200\nvariables []\n"), replayed.stderr
+    # The end of an exchange is acknowledged to nobody: a tape that was killed may lack it.
+    assert replayed.returncode in ((0, 3) if killed else (0,)), replayed.stderr
+    assert replayed.stdout == "200\nvariables []\n"
     assert ("interrupted" in replayed.stderr) == killed
 
 

@@ -98,7 +98,8 @@ def test_an_entry_that_cannot_be_imported(tmp_path: Path) -> None:
         ("", "no recording of a tool"),
         ("a: &a [*a]", "without end"),
         ("interactions: []", "nothing in it"),
-        ("[" * 100_000, "no "),
+        ("[" * 100_000, "too deeply"),
+        ("- " * 100_000, "too deeply"),
     ],
 )
 def test_a_file_that_is_no_recording(text: str, says: str, tmp_path: Path) -> None:
