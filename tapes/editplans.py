@@ -27,6 +27,7 @@ from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.eventnames import find_event, find_lane
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.forkplan import CausalOrder, ClockJump, ForkPlan, Outgoing, Rerun, fork_at
+from tapeproxy.tapes.hints import Bodies, calls
 from tapeproxy.tapes.jsonedits import write_value
 from tapeproxy.tapes.records import Json, Request
 from tapeproxy.tapes.redaction import Redactor
@@ -61,6 +62,7 @@ def plan_edits(
     known = [_placed(tape, edit, number) for edit in edits]
     begins = _begins(causality, known) if number is None else number
     mutated: dict[int, Exchange] = {}
+    _refuse_bodies(tape, {begins} - {BEGINNING} | _by_event(filter(is_answer_edit, known)).keys())
     for one, of_one in _by_event(filter(is_answer_edit, known)).items():
         mutated[one] = apply(tape.exchanges[one - 1], of_one)
     sent = _by_event(filter(is_outgoing_edit, known))
@@ -106,6 +108,19 @@ def _begins(causality: CausalOrder, edits: Sequence[Edit]) -> int:
             fix="give an edit, as --set '12:$.a=1', or --at N to have exchange N and what follows it asked anew",
         )
     return next((number for number in causality.order() if number in named), BEGINNING)
+
+
+def _refuse_bodies(tape: Tape, numbers: Iterable[int]) -> None:
+    """Raises UsageError for an exchange that the body of a tool call asked for: a fork serves the call up to there."""
+    bodies = Bodies(tape)
+    for number in sorted(numbers) if bodies else ():
+        lane = bodies.call_of(tape.exchanges[number - 1].request.lane)
+        call = next((call for call in calls(tape) if call.lane == lane), None)
+        if call is not None:
+            raise UsageError(
+                f"exchange {number} was asked for within the call {call.title}, whose body does not run in a fork",
+                fix=f"change what the call gave: --value '{call.value.lane}#{call.value.n}=JSON'",
+            )
 
 
 def _by_event(edits: Iterable[Edit]) -> dict[int, list[Edit]]:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from tapeproxy.tapes.causalgraph import CausalGraph, Meeting, after
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
+from tapeproxy.tapes.hints import CALLS, is_within
 from tapeproxy.tapes.meetings import askings_of, meetings_of
 from tapeproxy.tapes.records import Value
 from tapeproxy.tapes.values import with_contents
 
-CALLS = ("tool", "hint")
-"""Values that stand for a function that is not called in a replay (docs/FORMAT.md)."""
 _BEFORE_ALL = -1
 
 
@@ -58,7 +57,7 @@ def change_value(tape: Tape, lane: str, n: int, content: bytes) -> Changed:
     event = graph.event_at(after(lane, asked, met))
     firsts = graph.future(event)
     found = {graph.numbers.get(one) for first in firsts.values() for one in graph.events_from(first)}
-    body = {one.number for one in outlines(tape.exchanges) if _is_within(one.request.lane, call)}
+    body = {one.number for one in outlines(tape.exchanges) if call and is_within(one.request.lane, call)}
     ended = taped.data.get("ended")
     return Changed(
         replace(
@@ -72,7 +71,7 @@ def change_value(tape: Tape, lane: str, n: int, content: bytes) -> Changed:
         asked,
         frozenset(one for one in found if one is not None) - body,
         frozenset(body),
-        {one: graph.position(first) for one, first in firsts.items() if not _is_within(one, call)},
+        {one: graph.position(first) for one, first in firsts.items() if not (call and is_within(one, call))},
         ended if isinstance(ended, int) else taped.t,
     )
 
@@ -99,10 +98,6 @@ def _without(meetings: list[Meeting], point: Meeting) -> Iterator[Meeting]:
             point = met
         else:
             yield met
-
-
-def _is_within(lane: str | None, call: str) -> bool:
-    return bool(call) and lane is not None and (lane == call or lane.startswith(f"{call}/"))
 
 
 def _no_value(tape: Tape, lane: str, n: int, found: Value | None) -> UsageError:

@@ -116,3 +116,14 @@ def test_a_value_that_is_not_there(edit: str, at: int | None, said: str) -> None
     with pytest.raises(UsageError) as caught:
         planned(tape, edit, at=at)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("edits", "at"),
+    [(["text New"], 4), ([], 4), (["set 1:$.a=1", "set 4:$.a=1"], None)],
+)
+def test_what_a_tool_s_body_asked_cannot_be_changed(edits: list[str], at: int | None) -> None:
+    tape = team()
+    with pytest.raises(UsageError, match=r"exchange 4 .* search\(\)") as raised:
+        plan_edits(tape, Causality.of(tape), [parse_edit(line) for line in edits], at)
+    assert "--value 'm/t0#0=JSON'" in str(raised.value)
