@@ -11,7 +11,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes longer to load than all of this
-    from collections.abc import AsyncIterator, Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
     from types import TracebackType
     from typing import Any, TypeVar, overload
 
@@ -165,7 +165,7 @@ def _wrap(function: Any, name: str, what: str) -> Any:
         wrapper = coroutine
     elif flags & _ASYNC_GENERATOR:
 
-        async def asynchronous(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        async def asynchronous(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             shim = _shim()
             errors = (ToolError, NotOnTapeError)
             items = (
@@ -173,9 +173,21 @@ def _wrap(function: Any, name: str, what: str) -> Any:
                 if shim is None
                 else shim.generate_async(what, name, function, args, kwargs, errors)
             )
+            step: Any = items.__anext__
             try:
-                async for item in items:
-                    yield item
+                while True:
+                    try:
+                        item = await step()
+                    except StopAsyncIteration:
+                        return
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        step = _bound(items.athrow, error)
+                    else:
+                        step = items.__anext__ if sent is None else _bound(items.asend, sent)
             finally:
                 await items.aclose()
 
@@ -199,6 +211,10 @@ def _wrap(function: Any, name: str, what: str) -> Any:
 
         wrapper = call
     return _dressed(wrapper, function)
+
+
+def _bound(method: Any, argument: Any) -> Any:
+    return lambda: method(argument)
 
 
 def _dressed(wrapper: Any, function: F) -> F:

@@ -6,7 +6,7 @@ import inspect
 import pickle
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -96,6 +96,30 @@ def test_generators_take_what_is_sent_and_thrown_and_are_closed() -> None:
     assert isinstance(generator, type(n for n in ()))
     assert [next(generator), generator.send("a"), generator.throw(KeyError("b"))] == [0, 1, 2]
     generator.close()
+    assert heard == ["a", "b", "closed"]
+
+
+def test_asynchronous_generators_take_what_is_sent_and_thrown_and_are_closed() -> None:
+    heard: list[object] = []
+
+    @tool
+    async def echo() -> AsyncGenerator[int, object]:
+        try:
+            while True:
+                try:
+                    heard.append((yield len(heard)))
+                except KeyError as error:
+                    heard.append(error.args[0])
+        finally:
+            heard.append("closed")
+
+    async def talk() -> list[int]:
+        generator = echo()
+        said = [await anext(generator), await generator.asend("a"), await generator.athrow(KeyError("b"))]
+        await generator.aclose()
+        return said
+
+    assert asyncio.run(talk()) == [0, 1, 2]
     assert heard == ["a", "b", "closed"]
 
 

@@ -49,6 +49,20 @@ async def stream(n):
     for _ in range(n): await asyncio.sleep(0); yield chance.random()
 
 @hints.tool
+def echo():
+    said = chance.random()
+    while said != "end":
+        try: said = yield said
+        except KeyError as error: said = [error.args[0], chance.random()]
+
+@hints.tool
+async def echo_later():
+    said = chance.random()
+    while said != "end":
+        try: said = yield said
+        except KeyError as error: said = [error.args[0], chance.random()]
+
+@hints.tool
 def broken(n):
     yield chance.random()
     raise ValueError(n, chance.random())
@@ -73,6 +87,10 @@ def whole(generator):
 async def main():
     out.append(await slow("a"))
     out.append([x async for x in stream(3)])
+    g = echo_later()
+    out.append([await g.asend(None), await g.asend("sent"), await g.athrow(KeyError("thrown"))])
+    try: await g.asend("end")
+    except StopAsyncIteration: out.append("ended")
     out.append(await asyncio.gather(slow("b"), slow("c")))
     out.append(await hints.tool(later)())
     out.append(await hints.value("slowly", functools.partial(slow.__wrapped__, "d")))
@@ -84,6 +102,9 @@ try: read_page("gone")
 except Odd as error: out.append([type(error).__name__, str(error), error.code, error.args])
 out.append(list(pieces(2)))
 out.append(list(whole(pieces(1))))
+g = echo(); out.append([next(g), g.send("sent"), g.throw(KeyError("thrown"))])
+try: g.send("end")
+except StopIteration: out.append("ended")
 g = pieces(9); out.append(next(g)); g.close()
 try: list(broken(4))
 except ValueError as error: out.append(error.args)

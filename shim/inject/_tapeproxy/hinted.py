@@ -15,7 +15,7 @@ from .lanes import LANE, Lane, current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
     from types import CodeType
     from typing import Any
 
@@ -278,7 +278,11 @@ def generate(what: str, name: str, function: Any, args: Any, kwargs: Any, errors
     if serves(one.parent):
         found, taped = _generated(one, errors)
         try:
-            yield from taped["items"]
+            for item in taped["items"]:
+                try:
+                    yield item
+                except Exception as error:  # what is thrown in was dealt with by the body, as the tape says
+                    del error
         finally:
             one.back()
         return _end(one, found, taped, errors)
@@ -309,19 +313,37 @@ def generate(what: str, name: str, function: Any, args: Any, kwargs: Any, errors
 
 async def generate_async(
     what: str, name: str, function: Any, args: Any, kwargs: Any, errors: Errors
-) -> AsyncIterator[Any]:
+) -> AsyncGenerator[Any, Any]:
     """The same for an asynchronous generator function."""
     if _OFF:
-        async for item in function(*args, **kwargs):
-            yield item
-        return
+        bare = function(*args, **kwargs)
+        following: Callable[[], Any] = bare.__anext__
+        try:
+            while True:
+                try:
+                    item = await following()
+                except StopAsyncIteration:
+                    return
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    following = _thrower(bare.athrow, error)
+                else:
+                    following = bare.__anext__ if sent is None else _sender(bare.asend, sent)
+        finally:
+            await bare.aclose()
     one = _begin(what, name, function, args, kwargs)
     if serves(one.parent):
         found, taped = _generated(one, errors)
         try:
             await _turn()
             for item in taped["items"]:
-                yield item
+                try:
+                    yield item
+                except Exception as error:
+                    del error
                 await _turn()
             if found["data"].get("end") == "cancelled":
                 await _for_ever()
@@ -343,7 +365,7 @@ async def generate_async(
             raise
         items.add(item)
         try:
-            yield item
+            sent = yield item
         except GeneratorExit:
             await _within_async(one.lane, body.aclose())
             items.closed()
@@ -351,7 +373,7 @@ async def generate_async(
         except BaseException as error:
             step = _thrower(body.athrow, error)
         else:
-            step = body.__anext__
+            step = body.__anext__ if sent is None else _sender(body.asend, sent)
 
 
 def _begin(what: str, name: str, function: Any, args: Any, kwargs: Any) -> _Call:
