@@ -226,3 +226,19 @@ print(*out)
     ran = run(code, python=with_packages(module), sidecar=sidecar)
     assert ran.stdout.split() == ["m/a0/c0"], ran.stderr
     assert not ran.of("note")
+
+
+@everywhere
+def test_a_traceback_through_an_awaited_task_has_no_line_of_ours(python: Path, sidecar: Path) -> None:
+    code = """
+import asyncio, sys, traceback
+async def broken(): raise ValueError
+async def main():
+    for one in (asyncio.create_task(broken()), asyncio.gather(broken())):
+        for _ in 1, 2:
+            try: await one
+            except ValueError: print(("_tapeproxy" in traceback.format_exc()) == (sys.version_info < (3, 11)))
+asyncio.run(main())
+"""
+    done = run(code, python=python, sidecar=sidecar, extra={"TAPEPROXY_EDGES": "1"})
+    assert done.stdout.split() == ["True"] * 4, done.stderr

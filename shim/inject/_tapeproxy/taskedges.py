@@ -68,6 +68,13 @@ def _seen_awaiting(original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], 
     def wait(self: Any) -> Generator[Any, Any, Any]:
         try:
             return (yield from original(self))
+        except BaseException as error:
+            # Agents tell models of tracebacks, which would else have a line and a path of ours. Before 3.11 they have.
+            trace = error.__traceback__
+            if trace is not None and sys.version_info >= (3, 11):
+                error.__traceback__ = trace.tb_next
+            del trace
+            raise
         finally:
             _learn_done(self)
 
