@@ -12,6 +12,8 @@ from typing import Literal
 
 from tapeproxy.proxy.processes import RUN_VARIABLE
 from tapeproxy.proxy.unlocking import SECRETS
+from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.secretvars import placeholder_names
 
 type Shell = Literal["sh", "fish"]
 
@@ -84,6 +86,16 @@ class UpstreamWorld:
     def proxy_for(self, host: str, port: int) -> str | None:
         """The proxy through which to reach `host`, or None to go there directly."""
         return None if any(_covers(entry, host.strip("[]"), port) for entry in self.no_proxy) else self.proxy
+
+
+def check_keys(environment: Mapping[str, str]) -> None:
+    """Raise UsageError where a variable holds what a replay gives for a key: whoever calls the world would send it."""
+    if names := placeholder_names(environment):
+        which, holds = ", ".join(names), "holds" if len(names) == 1 else "hold"
+        raise UsageError(
+            f"{which} {holds} a placeholder of a replay, which is no key",
+            fix=f"set the key itself, or unset {which}",
+        )
 
 
 def child_environment(parent: Mapping[str, str], settings: ChildSettings) -> dict[str, str]:

@@ -39,7 +39,7 @@ from tapeproxy.tapes.forkplan import ForkPlan, anew, kept
 from tapeproxy.tapes.reading import taped_rules
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.redactionrules import RedactionRules
-from tapeproxy.tapes.secretvars import secret_names
+from tapeproxy.tapes.secretvars import placeholder_names, secret_names
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.valuefutures import with_changes
 from tapeproxy.tapes.violations import Drift, Violation
@@ -120,7 +120,7 @@ class _Fork:
             )
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(settings.parent.path))) from None
-        stand_ins = [placeholder(name) for name in absent]
+        stand_ins = {placeholder(name) for name in (*absent, *secret_names(self._given))}
         self._judge = ForkJudge(parent, plan, self._replayer, self._tape.drain, stand_ins)
         self._strangers = strangers
         self._parts: _Parts
@@ -266,9 +266,8 @@ def branch_of(tape: Tape, plan: ForkPlan) -> Json:
 def _absent_secrets(settings: ForkSettings) -> tuple[str, ...]:
     """The secret variables that get a placeholder. Raises UsageError for one that a live call may need."""
     environment = settings.environment
-    names = [
-        name for name in placeholders(settings.parent.tape) if environment.get(name, "") in ("", placeholder(name))
-    ]
+    unset = (name for name in placeholders(settings.parent.tape) if not environment.get(name))
+    names = dict.fromkeys((*unset, *placeholder_names(environment)))
     needed = [name for name in names if name not in settings.keyless]
     if needed and settings.plan.cut:
         which = ", ".join(needed)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tapeproxy.proxy.ca import CertificateAuthority
-from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
+from tapeproxy.proxy.childenv import ChildSettings, check_keys, child_environment, upstream_of
 from tapeproxy.proxy.followed import FollowedTape
 from tapeproxy.proxy.manyruns import SUFFIX, Door, EndedRun, ManySettings, RunStatus
 from tapeproxy.proxy.newtapes import open_tape
@@ -58,7 +58,7 @@ class ManyRecordings:
     """Runs that are recorded at the same time, each on a tape of its own in one folder.
 
     `refused` is told of every client that is turned away, `lost` at once when the tape of a run (its name comes first)
-    stops being whole, and why.
+    stops being whole, and why. Raises UsageError where the environment holds the placeholder of a key.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class ManyRecordings:
         refused: Callable[[RefusedError], None],
         lost: Callable[[str, str], None] = lambda _name, _why: None,
     ) -> None:
+        check_keys(settings.environment)
         self.door = Door(settings.host)
         self.turned_away = refused
         self._lost = lost

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tapeproxy.proxy.ca import CertificateAuthority
-from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
+from tapeproxy.proxy.childenv import ChildSettings, check_keys, child_environment, upstream_of
 from tapeproxy.proxy.commands import check_command
 from tapeproxy.proxy.followed import FollowedTape, Lost, unheard
 from tapeproxy.proxy.machine import machine_facts
@@ -159,6 +159,7 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
     `lost` is told at once when the tape stops being whole. Raises TapeWriteError, PortInUseError, CaError, UsageError,
     and then leaves nothing behind.
     """
+    check_keys(settings.environment)
     ca = CertificateAuthority.open()
     key = load_key()
     redactor = Redactor(key, secret_values(settings.environment), settings.redaction)

@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from tapeproxy.tapes.tokens import placeholder
+
 _WORDS = frozenset(
     [
         "key",
@@ -68,6 +70,16 @@ def secret_values(environment: Mapping[str, str], also: Iterable[str] = ()) -> t
         # postgres://user:PASSWORD@host, whatever the variable is called
         secrets |= {word for word in _IN_URL.findall(value) if len(word) >= _MIN_PASSWORD and _bits(word) >= _FEW_BITS}
     return tuple(sorted(secrets, key=lambda value: (-len(value), value)))
+
+
+def placeholder_names(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the secret-looking variables that hold what a replay gives for an absent one, sorted.
+
+    A tool may have copied the placeholder of one variable to another, or written it into more: `Bearer …`.
+    """
+    names = secret_names(environment)
+    stand_ins = [placeholder(name) for name in names]
+    return tuple(name for name in names if any(one in environment[name] for one in stand_ins))
 
 
 def is_path(value: str) -> bool:

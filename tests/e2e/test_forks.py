@@ -15,6 +15,7 @@ from clirun import Cli, maps
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.testing import FakeProvider
 
 TEAM = str(Path(__file__).with_name("programs") / "team.py")
@@ -55,9 +56,9 @@ class Bench:
         self.provider.requests.clear()
         return load(self.cli.cwd / "t.gz")[0]
 
-    def fork(self, *options: str, tape: str = "t.gz", child: str = "c.gz", keys: bool = True) -> Ran:
+    def fork(self, *options: str, tape: str = "t.gz", child: str = "c.gz", keys: bool = True, **env: str) -> Ran:
         words = ["fork", tape, "-o", child, *options, *maps(self.provider.url), *self.argv]
-        done = self.cli.run(*words, keys=keys)
+        done = self.cli.run(*words, keys=keys, env=env)
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def child(self, name: str = "c.gz") -> Tape:
@@ -257,6 +258,17 @@ def test_without_the_key_nothing_is_run(bench: Bench) -> None:
     assert "--keyless ANTHROPIC_API_KEY" in ran.err
     assert not (bench.cli.cwd / "c.gz").exists()
     assert bench.asked() == []
+
+
+def test_a_placeholder_is_no_key(bench: Bench) -> None:
+    parent = bench.record()
+    at = ["--at", str(event(parent, "m/t0", 0).number), "--body", f"@{CHANGED}"]
+    held = placeholder("OTHER_TOKEN")
+    ran = bench.fork(*at, OTHER_TOKEN=held)
+    assert (ran.code, ran.out) == (2, "")
+    assert "a fork calls the world, and OTHER_TOKEN is not set" in ran.err
+    assert bench.asked() == []
+    assert bench.fork(*at, "--keyless", "OTHER_TOKEN", OTHER_TOKEN=held).code == 0
 
 
 def test_a_placeholder_is_never_sent(bench: Bench) -> None:

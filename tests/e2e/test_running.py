@@ -18,6 +18,7 @@ from clirun import Cli, maps
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.records import Exit
+from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.testing import FakeProvider
 
 PY = sys.executable
@@ -246,6 +247,15 @@ def test_a_missing_command(cli: Cli) -> None:
     refusal(cli, "record", "--", "no-such-command", code=127, says="no such command")
     refusal(cli, "record", code=2, says="put it after --")
     assert tapes(cli) == []
+
+
+@pytest.mark.parametrize("words", [("record", "-o", "t.jsonl.gz", "--", "touch", "ran"), ("start", "-o", "t.jsonl.gz")])
+def test_a_placeholder_in_place_of_a_key_is_refused(cli: Cli, words: tuple[str, ...]) -> None:
+    done = cli.run(*words, env={"MY_API_KEY": placeholder("MY_API_KEY")})
+    assert done.returncode == 2, done.stderr
+    assert "MY_API_KEY holds a placeholder of a replay, which is no key" in done.stderr
+    assert placeholder("MY_API_KEY") not in done.stderr
+    assert (tapes(cli), (cli.cwd / "ran").exists()) == ([], False)
 
 
 def test_a_command_that_is_not_executable(cli: Cli) -> None:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tapeproxy.tapes.secretvars import is_secret_name, is_secret_value, secret_names, secret_values
+from tapeproxy.tapes.secretvars import (
+    is_secret_name,
+    is_secret_value,
+    placeholder_names,
+    secret_names,
+    secret_values,
+)
+from tapeproxy.tapes.tokens import placeholder
 
 
 @pytest.mark.parametrize(
@@ -54,3 +61,18 @@ def test_passwords_in_urls_are_secret_whatever_the_variable_is_called() -> None:
 def test_longer_values_come_first() -> None:
     environment = {"A_KEY": "abcdef123456XYZ", "B_KEY": "abcdef123456XYZ-and-more"}
     assert secret_values(environment) == ("abcdef123456XYZ-and-more", "abcdef123456XYZ")
+
+
+@pytest.mark.parametrize(
+    ("environment", "names"),
+    [
+        ({"API_KEY": placeholder("API_KEY")}, ("API_KEY",)),
+        ({"API_KEY": placeholder("TOKEN"), "TOKEN": placeholder("TOKEN")}, ("API_KEY", "TOKEN")),
+        ({"AUTH": f"Bearer {placeholder('AUTH')}", "TOKEN": "sk-0123456789"}, ("AUTH",)),
+        ({"PLACE": placeholder("PLACE")}, ()),
+        ({"API_KEY": "sk-0123456789", "TOKEN": ""}, ()),
+        ({"API_KEY": placeholder("API_KEY")[:-1]}, ()),
+    ],
+)
+def test_variables_that_hold_placeholders(environment: dict[str, str], names: tuple[str, ...]) -> None:
+    assert placeholder_names(environment) == names
