@@ -121,3 +121,48 @@ def test_a_recording_says_what_still_looks_like_a_secret(cli: Cli, provider: Fak
     (cli.cwd / "agent.py").write_text("import httpx\nhttpx.get('https://search.example.com/search?q=tide')")
     quiet = cli.run(words[0], "--force", *words[1:], keys=True)
     assert "secret" not in quiet.stderr
+
+
+HINTED = f"""
+import json, os
+from tapeproxy.hints import agent, final_state, message, received, tool, value
+S = {SECRETS!r}
+
+@tool
+def look_up(password, note, session):
+    print("a body runs")
+    return {{"password": S["password"], "note": [S["look"], S["variable"]], "session": S["field"],
+      "mixed": (1, S["in base64"])}}
+
+@tool(name="ask " + S["variable"])
+def fails(note):
+    raise ValueError("no " + S["compressed"], {{"token": S["look"]}})
+
+with agent("chief"):
+    message("helper", {{"password": S["password"], "text": "use " + S["look"]}})
+found = [look_up(S["password"], S["look"], S["field"]) for _ in range(2)]
+found.append(look_up(S["password"], "plain " + S["variable"], session=S["field"]))
+try: fails("DB_PASSWORD=" + S["assigned"])
+except ValueError as error: found.append(str(len(error.args)))
+kept = value("key of " + S["look"], lambda: S["in base64"])
+print(len(found), found[0]["mixed"][0], isinstance(found[0]["mixed"], tuple), len(kept))
+final_state({{"found": len(found), "session": S["field"], "kept": "a key " + kept}})
+"""
+
+
+def test_hints_are_scrubbed_and_served(cli: Cli) -> None:
+    (cli.cwd / "agent.py").write_text(HINTED)
+    done = cli.run("record", "-o", "t.tape.jsonl.gz", "--no-redact", "--", PY, "agent.py")
+    printed = "4 1 True 40\n"
+    assert (done.returncode, done.stdout) == (0, "a body runs\n" * 3 + printed), done.stderr
+    on_it = set(SECRETS) - {"header", "query"}
+    assert set(readable(cli.cwd / "t.tape.jsonl.gz")) == on_it
+    mine = {"MINE": SECRETS["variable"]}
+    done = cli.run("scrub", "t.tape.jsonl.gz", "-o", "clean.tape.jsonl.gz", *RULES, env=mine)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert readable(cli.cwd / "clean.tape.jsonl.gz") == []
+    assert cli.run("verify", "clean.tape.jsonl.gz").returncode == 0
+    for env in ({}, mine):
+        again = cli.run("replay", "clean.tape.jsonl.gz", "--", PY, "agent.py", env=env)
+        assert (again.returncode, again.stdout) == (0, printed), again.stderr
+        assert "5 tool calls served" in again.stderr

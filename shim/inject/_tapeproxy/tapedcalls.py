@@ -75,7 +75,7 @@ def take(what: str, name: str, lane: str, arguments: str) -> tuple[dict[str, Any
     """
     home, arguments = _home(lane), _counting(arguments)
     with _lock:
-        calls = _load().get((what, name), _NONE)
+        calls = _named(what, name)
         call = calls.take(home, arguments)
         if call is not None:
             call["taken"] = True
@@ -88,6 +88,14 @@ def take(what: str, name: str, lane: str, arguments: str) -> tuple[dict[str, Any
             return None, "lane", None
         near = left[0] if left else mine[-1] if mine else None
         return None, "name" if near is None else "arguments", near
+
+
+def _named(what: str, name: str) -> _Calls:
+    """The calls of this name, or of one that is the same but for what is secret."""
+    found = _load()
+    if (what, name) in found:
+        return found[what, name]
+    return next((calls for (kind, taped), calls in found.items() if kind == what and is_same(taped, name)), _NONE)
 
 
 def _home(lane: str) -> str:
