@@ -232,6 +232,8 @@ def closing_lines(forked: "Forked", settings: "ForkSettings") -> Iterator[str]:
         yield f"note: {block(note)}"
     if forked.unasked:
         yield f"not asked again: {count(len(forked.unasked), 'event')} of the tape ({_numbers(forked.unasked)})"
+    if forked.covered:
+        yield f"within tool calls: {count(len(forked.covered), 'event')} of the tape ({_numbers(forked.covered)})"
     yield f"{forked.reused} reused, {forked.mutated} mutated, {forked.live} live: {printable(str(settings.out))}"
 
 

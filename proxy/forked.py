@@ -60,7 +60,7 @@ class Forked:
     """How a fork ended. `recorded` is the child tape, as a recording's; `exit_code` what the command exits with.
 
     `live_of`: how many live calls each lane made. `unasked`: exchanges of the tape whose answers nobody asked for,
-    although they were to be served.
+    although they were to be served; `covered`: those that bodies of tools had asked for, which did not run.
     """
 
     exit_code: int
@@ -70,6 +70,7 @@ class Forked:
     live: int
     live_of: Mapping[str, int] = field(default_factory=Counter[str])
     unasked: tuple[int, ...] = ()
+    covered: tuple[int, ...] = ()
     violations: list[Violation] = field(default_factory=list[Violation])
     drifts: list[Drift] = field(default_factory=list[Drift])
     notes: list[str] = field(default_factory=list[str])
@@ -96,6 +97,7 @@ class Forked:
             "live": self.live,
             "live_of": dict(self.live_of),
             "unasked": list(self.unasked),
+            "covered": list(self.covered),
             "violations": [violation.to_json() for violation in self.violations],
             "drifts": [drift.to_json() for drift in self.drifts],
             "notes": self.notes,

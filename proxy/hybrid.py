@@ -34,8 +34,9 @@ from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.tapes.branches import inherited
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
-from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.forkplan import ForkPlan, anew, kept
+from tapeproxy.tapes.hints import served_bodies
 from tapeproxy.tapes.reading import taped_rules
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.redactionrules import RedactionRules
@@ -108,6 +109,7 @@ class _Fork:
         strangers = Strangers(self._run)
         self._tape = FollowedTape(self._redactor, strangers, lost)
         try:
+            self._is_absent = served_bodies(parent, plan.live)
             self._replayer = Replayer(
                 kept(parent, plan),
                 self._redactor,
@@ -117,6 +119,7 @@ class _Fork:
                 anew=anew(parent, plan),
                 here=facts_here(parent, as_replay),
                 keeps_order=as_replay.shim,
+                absent=self._is_absent,
             )
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(settings.parent.path))) from None
@@ -188,7 +191,9 @@ class _Fork:
         shims = self._parts.shims
         to_serve = plan.served | plan.mutated.keys()
         cards = replayer.index.cards()
-        unasked = [card.number for card in cards if not card.used and not card.inside and card.number in to_serve]
+        unused = [card.number for card in cards if not card.used and not card.inside and card.number in to_serve]
+        lanes = {one.number: one.request.lane for one in outlines(self._settings.parent.tape.exchanges)}
+        covered = [number for number in unused if self._is_absent(lanes[number])]
         drifts = replayer.drifts
         return Forked(
             exit_code(self._settings, recorded, violations=bool(replayer.violations), drifts=bool(drifts)),
@@ -197,7 +202,8 @@ class _Fork:
             mutated=judge.mutated,
             live=judge.live_of.total(),
             live_of=dict(judge.live_of),
-            unasked=tuple(unasked),
+            unasked=tuple(number for number in unused if number not in covered),
+            covered=tuple(covered),
             violations=replayer.violations,
             drifts=drifts,
             notes=[*([] if shims is None else shims.notes()), *replayer.soft_notes()],

@@ -118,6 +118,13 @@ def absent_lanes(tape: Tape) -> Absent:
     return (lambda lane: bodies.call_of(lane) is not None) if bodies else nowhere
 
 
+def served_bodies(tape: Tape, live: frozenset[int]) -> Absent:
+    """The same for a fork that asks the exchanges `live` anew: bodies that ask one of them run."""
+    absent = absent_lanes(tape)
+    running = {one.request.lane for one in outlines(tape.exchanges) if one.number in live}
+    return lambda lane: lane not in running and absent(lane)
+
+
 def nowhere(_lane: str | None) -> bool:
     """No lane is within a call that is served."""
     return False

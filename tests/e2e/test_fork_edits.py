@@ -214,3 +214,36 @@ def test_another_result_of_a_tool(cli: Cli, provider: FakeProvider) -> None:
     provider.stop()
     again = cli.run("replay", "c.gz")
     assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
+
+
+ASKING = """
+import httpx
+from tapeproxy.hints import tool
+
+@tool
+def look_up(what):
+    return httpx.get("https://search.example.com/search", params={"q": what}).status_code
+
+def ask(n, text):
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
+    head = {"Authorization": "Bearer x"}
+    return httpx.post("https://api.openai.com/v1/chat/completions", json=body, headers=head).json()
+
+first = ask(0, "first")["choices"][0]["message"]["content"]
+print(look_up("tides"))
+second = ask(1, "second")["choices"][0]["message"]["content"]
+print(ask(2, second)["choices"][0]["message"]["content"])
+"""
+
+
+def test_what_the_body_of_a_served_tool_had_asked_is_not_waited_for(cli: Cli, provider: FakeProvider) -> None:
+    (cli.cwd / "agent.py").write_text(ASKING)
+    done = cli.run("record", "-o", "t.gz", *maps(provider.url), "--", sys.executable, "agent.py", keys=True)
+    assert done.returncode == 0, done.stderr
+    words = ["fork", "t.gz", "-o", "c.gz", "--at", "3", "--text", "Another second.", *maps(provider.url)]
+    done = cli.run(*words, keys=True)
+    assert done.returncode == 0, done.stderr
+    assert "in vain" not in done.stderr
+    assert "not asked again" not in done.stderr
+    assert "within tool calls: 1 event of the tape (2)" in done.stderr
+    assert done.stderr.endswith("1 reused, 1 mutated, 1 live: c.gz\n")
