@@ -67,7 +67,7 @@ class Unlocking:
         if secrets:
             return secrets[0]
         if not has_terminal():
-            fix = "give --key-file FILE, --passphrase-fd N or --passphrase-env NAME"
+            fix = "set TAPEPROXY_PASSPHRASE, or give --key-file FILE, --passphrase-fd N or --passphrase-env NAME"
             raise UsageError("there is nothing to encrypt the tape with, and no terminal to ask on", fix=fix)
         typed = prompt("passphrase")
         if prompt("the same again").value != typed.value:

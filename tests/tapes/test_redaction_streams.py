@@ -264,7 +264,7 @@ def test_events_cut_anywhere_in_words_and_bytes(words: list[str], data: st.DataO
     [
         b"xoxb-" * 60_000,
         b"-----BEGIN PRIVATE KEY-----" * 10_000,
-        (b"-----BEGIN PRIVATE KEY-----" + b" \n" * 8000 + b"a" * 20) * 15,
+        (b"-----BEGIN PRIVATE KEY-----" + b" \n" * 8000 + b"a" * 20) * 8,
         b'{\\"password\\":\\"' + b'"' * 100_000,
         b'\\"password\\":\\" x ' * 15_000,
         b'"password":"' + b"\\" * 200_000,
