@@ -82,8 +82,8 @@ def command(
     5 s later), and the exit code is 6. What an agent has received is on the tape after a kill -9 of tapeproxy; after
     a power cut only with --fsync.
 
-    --encrypt writes no plain tape at any time, and the name it chooses ends in .enc; a recorder that is killed leaves an
-    encrypted tape that was interrupted. The passphrase or key file is given as for `encrypt`, the passphrase asked for
+    --encrypt writes no plain tape at any time, and the name it chooses ends in .enc; a recorder that is killed leaves
+    an encrypted tape that was interrupted. The passphrase or key file is given as for `encrypt`, the passphrase asked for
     before the agent starts.
     """
     from tapeproxy.addons.hostmap import parse_map
