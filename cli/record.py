@@ -83,8 +83,8 @@ def command(
     a power cut only with --fsync.
 
     --encrypt writes no plain tape at any time, and the name it chooses ends in .enc; a recorder that is killed leaves
-    an encrypted tape that was interrupted. The passphrase or key file is given as for `encrypt`, the passphrase asked for
-    before the agent starts.
+    an encrypted tape that was interrupted. The passphrase or key file is given as for `encrypt`, the passphrase asked
+    for before the agent starts.
     """
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.proxy.recorded import RecordSettings
