@@ -21,7 +21,7 @@ from tapeproxy.cli.bisected import (
     unsound_commit,
     unsound_step,
 )
-from tapeproxy.cli.checkoptions import check_options
+from tapeproxy.cli.checkoptions import agent_options, check_options
 from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import count, echo
@@ -51,15 +51,7 @@ STOPPED = 130
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the tapes and outputs of the probes."
 )
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop each agent then.")
-@click.option(
-    "--guard",
-    type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
-    default="auto",
-    show_default=True,
-    help="What keeps the agent itself from the network.",
-)
-@click.option("--allow", multiple=True, metavar="HOST:PORT", help="What may be reached all the same.")
+@agent_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(

@@ -1,4 +1,4 @@
-"""What a run is judged by: --check and --predicate, of every command that searches."""
+"""What every command that searches has: how a run is judged (--check, --predicate), and how its agents are kept."""
 
 import functools
 import os
@@ -16,6 +16,23 @@ _OPTIONS = (
     click.option("--check", metavar="CMD", help="A command for the shell that exits with 0 when the run was good."),
     click.option("--predicate", metavar="PATH=VALUE", help="What is true of a good run's tape; != ~ !~ work too."),
 )
+
+_AGENT = (
+    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop each agent then."),
+    click.option(
+        "--guard",
+        type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
+        default="auto",
+        show_default=True,
+        help="What keeps the agent itself from the network.",
+    ),
+    click.option("--allow", multiple=True, metavar="HOST:PORT", help="What may be reached all the same."),
+)
+
+
+def agent_options(callback: Callable[..., int]) -> Callable[..., int]:
+    """Give a command that runs an agent many times what holds for each of its runs."""
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_AGENT), callback)
 
 
 def check_options(callback: Callable[..., int]) -> Callable[..., int]:

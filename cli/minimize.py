@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
-from tapeproxy.cli.checkoptions import check_options
+from tapeproxy.cli.checkoptions import agent_options, check_options
 from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import count, duration, echo, printable, screen_of
@@ -35,15 +35,7 @@ _SHOWN = 50
 @click.option("--max-probes", type=click.IntRange(1), metavar="N", help="Stop the search after so many.")
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Agents at the same time.")
 @click.option("--text", default="", help="What a model says in a neutral answer.  [default: nothing]")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop each agent then.")
-@click.option(
-    "--guard",
-    type=click.Choice(["auto", "namespace", "landlock", "audit", "none"]),
-    default="auto",
-    show_default=True,
-    help="What keeps the agent from the network, as in a replay.",
-)
-@click.option("--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape.")
+@agent_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing of each probe.")
 @click.pass_context

@@ -6,7 +6,7 @@ A JSON body is a JSON value, a text a text or an array of its lines, anything el
 import re
 from typing import Final
 
-from tapeproxy.tapes.imports.foreign import Foreign, pairs_of
+from tapeproxy.tapes.imports.foreign import Foreign, pairs_of, url_of
 from tapeproxy.tapes.imports.nodes import Node
 from tapeproxy.tapes.imports.vcr import json_text, unpacked
 
@@ -27,13 +27,10 @@ def entries(root: Node) -> list[Node]:
 def take(entry: Node) -> Foreign:
     """One entry. Raises ForeignFormatError."""
     asked, given = _headers(entry, "RequestHeaders"), _headers(entry, "ResponseHeaders")
-    url = entry.need("RequestUri").text()
-    if not re.match(r"(?i)https?://[^/?#]", url):
-        raise entry.need("RequestUri").wrong(f"{url!r:.100} is no absolute URL")
     return Foreign(
         place=entry.place,
         method=entry.need("RequestMethod").text().upper().encode("latin-1", "replace"),
-        url=url.encode(),
+        url=url_of(entry.need("RequestUri")),
         request_headers=asked,
         request_body=_body(entry.get("RequestBody"), asked),
         status=entry.need("StatusCode").whole(),

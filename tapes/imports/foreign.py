@@ -13,6 +13,7 @@ from typing import Final
 import orjson
 
 from tapeproxy.tapes.codings import decode
+from tapeproxy.tapes.imports.nodes import Node
 from tapeproxy.tapes.records import Framing, Headers, How
 
 type Pieces = tuple[tuple[int | None, bytes], ...]
@@ -21,6 +22,7 @@ type Pieces = tuple[tuple[int | None, bytes], ...]
 _NAMES: Final = {"x-gzip": "gzip", "zlib": "deflate", "brotli": "br"}
 _STREAMS: Final = re.compile(rb"event-stream|ndjson|jsonl|json-?lines|json-seq|amazon\.eventstream")
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_ABSOLUTE: Final = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 _PSEUDO: Final = b":"
 
 
@@ -108,6 +110,14 @@ def pairs_of(fields: Iterable[tuple[str, object]]) -> Headers:
         for one in value if isinstance(value, list) else [value]:
             out.append((_header(name), _header(one)))
     return tuple(out)
+
+
+def url_of(node: Node) -> bytes:
+    """The absolute URL of HTTP that a text is. Raises ForeignFormatError."""
+    url = node.text().partition("#")[0]
+    if not _ABSOLUTE.match(url):
+        raise node.wrong(f"{url!r:.100} is no absolute URL of HTTP")
+    return url.encode()
 
 
 def _header(value: object) -> bytes:

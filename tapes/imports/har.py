@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from tapeproxy.tapes.imports.foreign import Foreign, Pieces, pairs_of
+from tapeproxy.tapes.imports.foreign import Foreign, Pieces, pairs_of, url_of
 from tapeproxy.tapes.imports.nodes import Node
 from tapeproxy.tapes.imports.vcr import unpacked
 
@@ -44,7 +44,7 @@ def take(entry: Node) -> Foreign:
     return Foreign(
         place=entry.place,
         method=asked.need("method").text().upper().encode("latin-1", "replace"),
-        url=_url(asked),
+        url=url_of(asked.need("url")),
         request_headers=_headers(asked),
         request_body=_posted(asked, absent),
         h2=(version := asked.get("httpVersion")) is not None and version.text().lower() in ("h2", "http/2", "http/2.0"),
@@ -60,14 +60,6 @@ def take(entry: Node) -> Foreign:
         error=None if status else ("there was no response" if failed is None else failed.text()),
         absent=tuple(absent),
     )
-
-
-def _url(asked: Node) -> bytes:
-    found = asked.need("url")
-    url = found.text().partition("#")[0]
-    if not re.match(r"(?i)https?://[^/?#]", url):
-        raise found.wrong(f"{url!r:.100} is no absolute URL of HTTP")
-    return url.encode()
 
 
 def _headers(side: Node) -> tuple[tuple[bytes, bytes], ...]:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from tapeproxy.tapes.imports.foreign import Foreign, pairs_of
+from tapeproxy.tapes.imports.foreign import Foreign, pairs_of, url_of
 from tapeproxy.tapes.imports.nodes import Node
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
@@ -45,7 +45,7 @@ def take(entry: Node) -> Foreign:
     return Foreign(
         place=entry.place,
         method=asked.need("method").text().upper().encode("latin-1", "replace"),
-        url=_url(asked),
+        url=url_of(asked.need("uri", "url")),
         request_headers=_headers(asked),
         request_body=_body(asked, absent),
         h2=any((one := side.get("proto", "http_version")) and "2" in one.text()[:6] for side in (asked, given)),
@@ -58,14 +58,6 @@ def take(entry: Node) -> Foreign:
         took=took,
         absent=tuple(absent),
     )
-
-
-def _url(asked: Node) -> bytes:
-    found = asked.need("uri", "url")
-    url = found.text()
-    if not re.match(r"(?i)https?://[^/?#]", url):
-        raise found.wrong(f"{url!r:.100} is no absolute URL")
-    return url.encode()
 
 
 def _headers(side: Node) -> tuple[tuple[bytes, bytes], ...]:
