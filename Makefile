@@ -47,7 +47,7 @@ bench: install ## measure against peers, side by side; writes docs/BENCHMARKS.md
 
 lock: ## pin every dependency with its hashes (needs uv)
 	uv pip compile --universal --python-version 3.12 --generate-hashes -q \
-	    --custom-compile-command 'make lock' --extra record --group dev pyproject.toml -o requirements.lock
+	    --custom-compile-command 'make lock' --extra record --extra view --group dev pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.12 --generate-hashes -q \
 	    --custom-compile-command 'make lock' --group soak -o requirements-soak.lock
 
