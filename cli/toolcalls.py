@@ -52,15 +52,20 @@ def _document(value: Value, asked: list[int]) -> Json:
         "name": value.name,
         "where": value.where,
         "arguments": _form(value.data.get("args")),
-        "from": value.data.get("from"),
-        "end": value.data.get("end") or ("untaped" if "untaped" in value.data else "returned"),
+        "from": _text(value.data.get("from")),
+        "end": _text(value.data.get("end")) or ("untaped" if "untaped" in value.data else "returned"),
         "error": value.error,
-        "untaped": value.data.get("untaped"),
+        "untaped": _text(value.data.get("untaped")),
         "value": _form(value.content),
         "exchanges": asked,
         "began_ns": began,
         "took_ns": ended - began if isinstance(began, int) and isinstance(ended, int) else None,
     }
+
+
+def _text(value: object) -> str | None:
+    """What a recorder writes as text; a tape may hold anything there."""
+    return value if isinstance(value, str) else None
 
 
 def _form(text: object) -> object:
