@@ -5,8 +5,9 @@ Whatever comes from a tape passes `printable`, `block` or `table` on its way: se
 
 import codecs
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tapeproxy.cli.redactions import mark
@@ -17,6 +18,7 @@ from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thoug
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape
 from tapeproxy.tapes.indenting import indent_json
+from tapeproxy.tapes.meetings import names_of
 from tapeproxy.tapes.outcomes import outcome
 from tapeproxy.tapes.parameters import read_parameters
 from tapeproxy.tapes.records import Headers, Response
@@ -72,7 +74,8 @@ def tape_page(
         yield from _causal_table(rows, view, screen)
         yield ""
     elif rows:
-        yield from table(_COLUMNS, [_cells(row) for row in rows], screen)
+        names = names_of(tape)
+        yield from table(_COLUMNS, [_cells(row, names) for row in rows], screen)
         yield ""
     yield _totals_line(total(tape, rows))
     for note in (note for note in tape.notes if note.what not in _FACTS):
@@ -103,11 +106,11 @@ def _seal_words(ending: Ending) -> str:
     return "sealed" if ending.canonical else "sealed, but its bytes are not the ones written (see verify)"
 
 
-def _cells(row: Row) -> list[Cell]:
+def _cells(row: Row, names: Mapping[str, str] = MappingProxyType({})) -> list[Cell]:
     bad = row.how != "complete" or (row.status or 0) >= 400
     return [
         Cell(str(row.number)),
-        Cell(row.lane or ""),
+        Cell(names.get(row.lane or "", row.lane or "")),
         Cell(row.method),
         Cell(row.target.host),
         Cell(row.target.path),

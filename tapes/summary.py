@@ -122,8 +122,8 @@ def split_url(url: bytes) -> Target:
 
 
 def _since(start: int, t: int | None) -> int | None:
-    # Imported tapes may hold times that run backwards.
-    return None if t is None else max(0, t - start)
+    # Imported tapes may hold times that run backwards, and the time of the request where they know no other.
+    return None if t is None or t == start else max(0, t - start)
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

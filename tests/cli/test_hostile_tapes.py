@@ -1,4 +1,4 @@
-"""Tapes whose chain is right and whose records are not what a recorder writes: commands show, compare or refuse them."""
+"""Tapes whose chain is right and whose records are not what a recorder writes: commands take or refuse them."""
 
 import gzip
 import os
@@ -19,7 +19,8 @@ from tapeproxy.tapes.records import Clock, Edge, Lane, LaneEnd, Value
 
 TEXTS = [
     *("", "\0", "\x1b[2J", "\u2028", "\U0010ffff", "x" * 70_000, "http://[", "http://x:99999999/", "//", "\xff" * 9),
-    *("m/t0", "m", "m/t0#1", "[" * 2000, '{"model":"x","messages":"y","tools":3}', 'data: {"choices":[{"delta":0}]}\n\n'),
+    *("m/t0", "m", "m/t0#1", "[" * 2000, '{"model":"x","messages":"y","tools":3}'),
+    'data: {"choices":[{"delta":0}]}\n\n',
     '{"messages":[{"role":5,"content":[null,{"type":"text"}]}],"model":{}}',
 ]
 NUMBERS = [True, -1, 0, 1, 3, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 0.5, 1e308]
@@ -43,7 +44,7 @@ def base() -> list[dict[str, Any]]:
     first = (
         Lane(t=1, id="m/t0", what="thread", name="worker", origin=("m", 0, 0)),
         Clock(t=2, lane="m", n=0, ns=5),
-        Value(t=3, lane="m", n=0, what="tool", name="look", content=b'{"v": 1}', length=8, digest="ab", data={"end": 1}),
+        Value(t=3, lane="m", n=0, what="tool", name="look", content=b'{"v": 1}', digest="ab", data={"end": 1}),
         Edge(t=3, what="queue", on="q1", lane="m", n=0, asked=0, out=True),
         Edge(t=4, what="queue", on="q1", lane="m/t0", n=0, asked=0),
         LaneEnd(t=5, lane="m/t0", reads=2),

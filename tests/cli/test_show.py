@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tapeproxy.cli.show import command
 from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.tapes.errors import NoTapeError, TapeFormatError, UsageError
-from tapeproxy.tapes.records import Chunks, End, Head, Note, Record, Request, Response
+from tapeproxy.tapes.records import Chunks, End, Head, Lane, Note, Record, Request, Response
 from tapeproxy.tapes.tokens import make_token
 
 NAME = "20260102T030405Z-agent.tape.jsonl.gz"
@@ -65,6 +65,12 @@ def test_lanes_have_a_column_where_there_are_any() -> None:
     lines = show(write(agentruns.sample("main/t1"))).splitlines()
     assert lines[4].split()[:3] == ["#", "lane", "method"]
     assert lines[5].split()[:3] == ["1", "main/t1", "POST"]
+
+
+def test_a_lane_is_called_what_the_agent_calls_it() -> None:
+    called = Lane(t=0, id="main/t1", what="thread", name="worker")
+    lines = show(write([*agentruns.sample("main/t1"), called])).splitlines()
+    assert lines[5].split()[:3] == ["1", "worker", "POST"]
 
 
 def test_an_interrupted_tape_says_so_and_shows_what_there_is() -> None:

@@ -47,8 +47,9 @@ def test_the_row_of_an_llm_call() -> None:
         ((Chunk(None, b"a"), Chunk(4000, b"b")), 200, 3000),
         ((Chunk(None, b"a"),), 200, None),
         ((Chunk(10, b"a"),), 200, 0),
+        ((Chunk(1000, b"a"),), 200, None),
     ],
-    ids=["no body", "no response", "the first time that is known", "no time is known", "time runs backwards"],
+    ids=["no body", "no response", "the first that is known", "none is known", "runs backwards", "an import's"],
 )
 def test_the_time_to_the_first_byte(chunks: tuple[Chunk, ...], status: int | None, first_byte: int | None) -> None:
     assert summarise(exchange(chunks, status=status)).first_byte == first_byte
