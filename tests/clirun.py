@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import warm
+
 KEYS = {"OPENAI_API_KEY": "sk-test-0123456789abcdefghij", "ANTHROPIC_API_KEY": "sk-ant-test-0123456789abcdef"}
 _KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "NODE_PATH")
 HOSTS = ("api.openai.com", "api.anthropic.com", "search.example.com")
@@ -32,17 +34,9 @@ class Cli:
     def run(
         self, *words: str, keys: bool = False, input: str | None = None, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
-        return subprocess.run(
-            self.argv(*words),
-            cwd=self.cwd,
-            env=self.environment(keys=keys) | dict(env or {}),
-            input=input if input is not None else "",
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
+        """Run a command to its end, in a fork of an interpreter that has our code imported, where that is the same."""
+        environment, text = self.environment(keys=keys) | dict(env or {}), input or ""
+        return warm.run(self.argv(*words), self.cwd, environment, text)
 
     def start(self, *words: str, keys: bool = False, **options: Any) -> subprocess.Popen[str]:
         """Start a command; its output is piped unless `options` say otherwise."""

@@ -5,13 +5,13 @@ What can be seen: what it printed, and each request as it came to the wire, with
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import warm
 from clirun import Cli, maps
 from shimruns import SOAK_PYTHON
 
@@ -72,15 +72,8 @@ def replay(cli: Cli, tape: str) -> Seen:
     """Replay a tape and listen on the wire. Fails when it violates, drifts, or leaves something unasked."""
     out = cli.cwd / "heard.jsonl"
     out.unlink(missing_ok=True)
-    done = subprocess.run(
-        [sys.executable, str(PROGRAMS.with_name("heard_replay.py")), tape, str(out)],
-        cwd=cli.cwd,
-        env=cli.environment() | {"PYTHONPATH": str(ROOT / "src")} | _coverage(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    argv = [sys.executable, str(PROGRAMS.with_name("heard_replay.py")), tape, str(out)]
+    done = warm.run(argv, cli.cwd, cli.environment() | _coverage())
     assert done.returncode == 0, done.stderr
     exchanges = len(load(cli.cwd / tape)[0].exchanges)
     assert done.stderr.splitlines()[-1] == f"{exchanges} of {exchanges} exchanges served", done.stderr
