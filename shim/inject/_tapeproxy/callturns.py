@@ -30,7 +30,7 @@ _WORK = 500_000  # ns of the processor in a nap that are work, and not our looki
 _SOON = 1_000_000  # ns
 _MOST_VAIN = 4
 _PROCESS = re.compile(r".*/[pfsx]\d+(?=/|$)")
-_sleep, _used = REAL.sleep, REAL.process_time_ns
+_sleep, _used, _now = REAL.sleep, REAL.process_time_ns, REAL.perf_counter
 _by_end: dict[str, tuple[list[int], list[dict[str, Any]]]] = {}
 _vain = 0
 
@@ -60,7 +60,7 @@ def wait(call: dict[str, Any]) -> None:
 
 
 class _Naps:
-    """Short naps, `_NAPS` in all of those in which nothing was done."""
+    """Short naps, `_NAPS` in all of those in which nothing was done though the machine had time for us."""
 
     def __init__(self) -> None:
         self._left = _NAPS
@@ -70,10 +70,12 @@ class _Naps:
     def take(self, seconds: float) -> bool:
         """Sleep; returns whether that was the last nap."""
         nap = min(seconds, _NAP)
+        began = _now()
         _sleep(nap)
+        slept = _now() - began
         before, self._used = self._used, _used()
         self._left_in_all -= nap
-        if self._used - before < _WORK:
+        if self._used - before < _WORK and slept < 2 * nap:
             self._left -= nap
         return self._left <= 0 or self._left_in_all <= 0
 
