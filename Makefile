@@ -28,6 +28,7 @@ lint: install ## ruff: style and formatting
 
 types: install ## mypy --strict and pyright
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy tests/hints/usage.py
 	$(VENV)/bin/basedpyright
 
 check: lint types test ## what CI runs

@@ -1,4 +1,4 @@
-"""Where nothing is taped, hints do nothing; and type checkers know what marked functions are."""
+"""Where nothing is taped, hints do nothing. What type checkers know of them is in usage.py."""
 
 import ast
 import asyncio
@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from mypy import api
 
 from tapeproxy.hints import NotOnTapeError, ToolError, agent, final_state, message, received, tool, value
 
@@ -158,59 +157,3 @@ def test_importing_loads_nothing_else() -> None:
     code = "import sys; before = set(sys.modules); import tapeproxy.hints; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "['__future__', 'tapeproxy', 'tapeproxy.hints']\n"
-
-
-TYPED = """
-import datetime
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from tapeproxy.hints import agent, final_state, message, received, tool, value
-
-@tool
-def search(query: str, *, limit: int = 3) -> list[str]: return [query] * limit
-@tool(name="other")
-async def fetch(slug: str) -> bytes: return slug.encode()
-@tool
-def items() -> Iterator[int]: yield 1
-@tool
-async def later() -> AsyncIterator[int]: yield 1
-@agent("worker")
-def work(a: int) -> str: return str(a)
-
-class Shop:
-    @tool
-    def price(self, item: str) -> float: return 1.0
-
-async def main() -> None:
-    async with agent("main"):
-        message("worker", {"a": 1}); received("worker"); final_state([1])
-        body: bytes = await fetch("a")
-        async for number in later(): print(number + 1, body)
-        moment: datetime.date = value("today", datetime.date.today)
-        fetched: bytes = await value("page", lambda: fetch("b"))
-        print(moment, fetched)
-found: list[str] = search("a", limit=1)
-price: float = Shop().price("x")
-text: str = work(1)
-"""
-WRONG = (
-    "search(1)",
-    'search("a", 3)',
-    'work("a")',
-    "cost: str = Shop().price('x')",
-    "agent(1)",
-    "tool(name=1)",
-    "tool()(5)",
-)
-
-
-def test_the_types_of_marked_functions_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "usage.py"
-    path.write_text("\n".join((TYPED, *WRONG)))
-    first = TYPED.count("\n") + 2
-    root = SOURCE.parents[1]
-    monkeypatch.chdir(root)
-    monkeypatch.setenv("MYPYPATH", str(root / "src"))
-    options = ["--strict", "--no-error-summary", "--config-file", "", "--cache-dir", str(tmp_path), str(path)]
-    out, error, _ = api.run(options)
-    told = {int(line.split(":")[1]) for line in out.splitlines() if line.startswith(str(path)) and ": error:" in line}
-    assert told == set(range(first, first + len(WRONG))), out + error
