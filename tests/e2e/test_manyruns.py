@@ -26,7 +26,7 @@ CLIENTS = ("openai", "requests", "aiohttp", "curl")
 CROWD = {f"{client}-{n}": client for n in (1, 2) for client in CLIENTS}
 """Names of runs, and the client of each. The first of each kind has a shell's variables, the second a URL alone."""
 
-ALONE = ("openai-1", "requests-2", "aiohttp-1", "curl-2")
+ALONE = ("requests-2", "curl-1")
 """Those whose tapes are also replayed by themselves."""
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

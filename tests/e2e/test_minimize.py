@@ -73,7 +73,7 @@ TEXTS = [(2, "A seed called sesame, and some more words."), (4, "It stands open.
 
 def test_the_sdk_takes_neutral_answers_and_the_small_tape_replays(cli: Cli, tape: Path) -> None:
     # An import of the SDK is most of a probe: a few will do.
-    done = cli.run("minimize", str(tape), "-o", "small.tape.jsonl.gz", "-j", "2", "--json", "--max-probes", "6")
+    done = cli.run("minimize", str(tape), "-o", "small.tape.jsonl.gz", "-j", "2", "--json", "--max-probes", "5")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     kept = [(value["exchange"], value["value"]) for value in found["kept"]]

@@ -17,9 +17,10 @@ AGENT = """
 from tapeproxy.hints import final_state
 
 def ask(text):
-    import openai
-    asked = [{"role": "user", "content": text}]
-    return openai.OpenAI().chat.completions.create(model="gpt-4o", messages=asked).choices[0].message.content
+    import httpx
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
+    answer = httpx.post("https://api.openai.com/v1/chat/completions", json=body, timeout=30).json()
+    return answer["choices"][0]["message"]["content"]
 
 def agent():
     first = ask("Count to five, please.")

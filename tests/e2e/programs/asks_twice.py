@@ -1,8 +1,13 @@
-"""An agent that asks a model twice, each time in a stream, and tells the second question what the first answer was."""
+"""An agent that asks a model twice, each time in a stream, and tells the second question what the first answer was.
 
+`asks_twice.py openai-chat|openai-responses|anthropic|plain`: by an SDK, or without one, for it takes long to import.
+"""
+
+import json
 import os
 import sys
 import time
+import urllib.request
 
 KIND = sys.argv[1]
 FIRST = "Count to five, please."
@@ -31,7 +36,16 @@ def anthropic(text: str) -> str:
         return stream.get_final_text()
 
 
-ask = {"openai-chat": openai_chat, "openai-responses": openai_responses, "anthropic": anthropic}[KIND]
+def plain(text: str) -> str:
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], "stream": True}
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
+    url = "https://api.openai.com/v1/chat/completions"
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
+        events = [json.loads(line[6:]) for line in answer if line.startswith(b"data: {")]
+    return "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
+
+
+ask = {"plain": plain, "openai-chat": openai_chat, "openai-responses": openai_responses, "anthropic": anthropic}[KIND]
 first = ask(FIRST)
 print("first:", first)
 print("colour:", os.environ.get("COLOUR"))
