@@ -51,7 +51,7 @@ def test_the_tape_tells_who_knew_what(kind: str, cli: Cli, home: Path) -> None:
     assert (done.returncode, report["drifts"], report["notes"]) == (0, [], []), done.stderr
 
 
-@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("times", [3, pytest.param(50, marks=pytest.mark.soak)])
 def test_recordings_and_their_replays_agree_in_bytes_and_clocks(times: int, cli: Cli, home: Path) -> None:
     """The workers run at the same time, in whatever order; what each asked, and knew then, is always the same."""
     known, asked, orders = [], [], set[tuple[str | None, ...]]()

@@ -12,7 +12,7 @@ from tapeproxy.proxy.tapefile import load
 from tapeproxy.testing import FakeProvider
 
 RACES = Path(__file__).parent / "programs" / "races.py"
-REPLAYS = 3
+REPLAYS = 2
 # Which thread comes first is up to an environment variable: so a replay can be made to stray from its tape.
 STRAYING = textwrap.dedent(
     """
