@@ -25,7 +25,8 @@ class _Format(NamedTuple):
 
 
 FORMATS: Final[dict[str, _Format]] = {
-    "markdown": _Format("markdown", "a transcript: what was said to models, and fetched in between"),
+    "markdown": _Format("markdown", "a transcript: what was said to models, and fetched in between, lane by lane"),
+    "har": _Format("har", "HAR 1.2, for browsers, proxies and load testers; `import` makes the same tape of it"),
 }
 
 
@@ -49,6 +50,7 @@ def command(tape: str | None, form: str, output: Path | None, force: bool, unloc
 
     \b
     markdown   a transcript: what was said to models, and fetched in between, lane by lane
+    har        HAR 1.2, for browsers, proxies and load testers; `import` makes the same tape of it
 
     What a format cannot hold of the tape is told on standard error. Redacted values stay redacted. The file can be
     read by you alone; change that if it is for others.

@@ -30,6 +30,7 @@ _PSEUDO: Final = b":"
 class Foreign:
     """One exchange. `start`: nanoseconds since 1970 when it was asked, if known; `waited` and `took`: nanoseconds to
     the answer's head and to its end. `pieces` empty: `body` in one. `absent`: what the source does not tell.
+    `exact`: it is as it was on a tape, and nothing of it is to be mended.
     """
 
     place: str
@@ -50,11 +51,20 @@ class Foreign:
     error: str | None = None
     absent: tuple[str, ...] = ()
     framing: Framing = "length"
+    http: str = "HTTP/1.1"
+    answer_http: str = "HTTP/1.1"
+    alpn: str | None = None
+    inside: bool = False
+    trailers: Headers = ()
+    informational: tuple[tuple[int, Headers], ...] = ()
+    exact: bool = False
     notes: tuple[str, ...] = field(default=())
 
 
 def mended(taken: Foreign) -> Foreign:
     """The exchange with headers that fit its bodies, a reason phrase, and its pieces; `notes` say what was changed."""
+    if taken.exact:
+        return taken
     notes: list[str] = []
     absent = list(taken.absent)
     asked = [(name, value) for name, value in taken.request_headers if not name.startswith(_PSEUDO)]

@@ -10,9 +10,12 @@ from urllib.parse import urlencode
 
 import orjson
 
+from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.imports.foreign import Foreign, Pieces, pairs_of, url_of
 from tapeproxy.tapes.imports.nodes import Node
+from tapeproxy.tapes.imports.own import FIELD, restored
 from tapeproxy.tapes.imports.vcr import unpacked
+from tapeproxy.tapes.records import Headers
 
 _MS: Final = 1_000_000
 
@@ -38,20 +41,22 @@ def take(entry: Node) -> Foreign:
     start, waited, took = _times(entry)
     text = given.get("statusText")
     failed = given.get("_error") or entry.get("_error")
+    own = entry.get(FIELD)
+    asked_headers, headers = _headers(asked), _headers(given)
     absent = ["boundaries", "lanes"]
     if took is None:
         absent.insert(0, "times")
-    return Foreign(
+    taken = Foreign(
         place=entry.place,
         method=asked.need("method").text().upper().encode("latin-1", "replace"),
         url=url_of(asked.need("url")),
-        request_headers=_headers(asked),
-        request_body=_posted(asked, absent),
+        request_headers=asked_headers,
+        request_body=_encoded(_posted(asked, absent), own, "asked_body", asked_headers),
         h2=(version := asked.get("httpVersion")) is not None and version.text().lower() in ("h2", "http/2", "http/2.0"),
         status=status,
         reason=None if text is None else re.sub(rb"[\r\n]", b" ", text.octets()),
-        headers=_headers(given),
-        body=b"".join(data for _, data in pieces),
+        headers=headers,
+        body=_encoded(b"".join(data for _, data in pieces), own, "body", headers),
         pieces=pieces if len(pieces) > 1 else (),
         start=start,
         waited=waited,
@@ -60,6 +65,14 @@ def take(entry: Node) -> Foreign:
         error=None if status else ("there was no response" if failed is None else failed.text()),
         absent=tuple(absent),
     )
+    return restored(taken, own)
+
+
+def _encoded(body: bytes, own: Node | None, name: str, headers: Headers) -> bytes:
+    """The body as it was on the wire, where our own field has it and nobody has edited what it decodes to."""
+    found = None if own is None else own.get(name)
+    raw = None if found is None else unpacked(found)
+    return body if raw is None or decode(raw, headers).data != body else raw
 
 
 def _headers(side: Node) -> tuple[tuple[bytes, bytes], ...]:

@@ -58,12 +58,15 @@ def _steps(one: Foreign, start: int, redactor: Redacting) -> Iterator[Request | 
         t=start,
         method=one.method,
         url=redactor.url(one.url),
-        alpn="h2" if one.h2 else None,
+        http=one.http,
+        alpn="h2" if one.h2 else one.alpn,
+        inside=one.inside,
         headers=headers,
         body=body,
     )
     came = start + (one.waited or 0)
-    ended = max(start + (one.took or 0), came)
+    last = max((start + dt for dt, _ in one.pieces if dt is not None), default=came)
+    ended = max(start + (one.took or 0), came, last)
     if one.status:
         given, whole = redactor.message(one.headers, b"".join(data for _, data in one.pieces))
         response = Response(
@@ -71,22 +74,25 @@ def _steps(one: Foreign, start: int, redactor: Redacting) -> Iterator[Request | 
             of=0,
             status=one.status,
             reason=one.reason or b"",
+            http=one.answer_http,
             headers=given,
             framing=one.framing,
+            informational=one.informational,
         )
         yield response
-        yield from _chunks(one, whole, came)
+        yield from _chunks(one, whole, start, came)
     for note in one.notes:
         yield Note(t=ended, what=NOTE, text=f"{one.place}: {note}")
-    yield End(t=ended, of=0, how=one.how, error=one.error)
+    yield End(t=ended, of=0, how=one.how, error=one.error, trailers=one.trailers)
 
 
-def _chunks(one: Foreign, whole: bytes, came: int) -> Iterator[Chunks]:
+def _chunks(one: Foreign, whole: bytes, start: int, came: int) -> Iterator[Chunks]:
     """The pieces; as one where redaction has changed how long they are."""
     same = len(whole) == sum(len(data) for _, data in one.pieces)
     at = 0
     for dt, data in one.pieces if same else ((None, whole),) if whole else ():
-        yield Chunks(t=came, of=0, parts=((dt, whole[at : at + len(data)]),))
+        came = came if dt is None else max(start + dt, came)  # in their order, whatever a file says
+        yield Chunks(t=came, of=0, parts=((None if dt is None else 0, whole[at : at + len(data)]),))
         at += len(data)
 
 

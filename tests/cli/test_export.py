@@ -61,4 +61,4 @@ def test_what_cannot_be_done() -> None:
 def test_each_format_has_its_module_and_is_told() -> None:
     for name, form in FORMATS.items():
         assert callable(importlib.import_module(f"tapeproxy.tapes.exports.{form.module}").export)
-        assert f"{name}   {form.what}" in (command.help or "")
+        assert f"{name:<9}  {form.what}" in (command.help or "")

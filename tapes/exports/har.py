@@ -1,0 +1,184 @@
+"""A tape as HAR 1.2, for browsers' network panels, proxies and load testers.
+
+HAR has bodies with their content coding undone; what was on the wire, and the boundaries of chunks, are in a field of
+our own (`tapes/imports/own.py`), so that `import` makes the same exchanges of it.
+http://www.softwareishard.com/blog/har-12-spec/
+"""
+
+import base64
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import parse_qsl
+
+import orjson
+
+import tapeproxy
+from tapeproxy.tapes.codings import decode, header
+from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.exports import Lost
+from tapeproxy.tapes.imports.own import FIELD, begun_ns, packed, particulars
+from tapeproxy.tapes.records import End, Headers, Json, Response
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MS: Final = 1_000_000
+_TEXTUAL: Final = (b"", b"utf-8", b"utf8", b"us-ascii")
+"""Charsets of which a text in the file, which is UTF-8, tells the bytes."""
+
+
+def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:
+    """The file, entry by entry. `lost` is told of request bodies that are no text, for which HAR has no form."""
+    begun = begun_ns(tape.head)
+    creator = {"name": "tapeproxy", "version": tapeproxy.__version__}
+    comment = f"exported from {source}; what was redacted on the tape is redacted here"
+    opening = orjson.dumps({"version": "1.2", "creator": creator, "comment": comment})
+    yield b'{"log":' + opening.removesuffix(b"}") + b',"entries":['
+    binary = uploads = 0
+    for at, exchange in enumerate(tape.exchanges):
+        entry = _entry(exchange, begun)
+        binary += "_encoding" in entry["request"].get("postData", {})
+        uploads += bool(exchange.uploads)
+        yield (b",\n" if at else b"\n") + orjson.dumps(entry)
+    yield b"\n]}}\n"
+    if binary:
+        lost(f"{binary} request bodies are no text: HAR has no form for those, they are base64 under `_encoding`")
+    if uploads:
+        lost(f"{uploads} request bodies were sent in pieces, and are whole here")
+
+
+def _entry(exchange: Exchange, begun: int) -> Json:
+    request, response, end = exchange.request, exchange.response, exchange.end
+    ended = max(0, (end.t if end is not None else _last(exchange)) - request.t)
+    waited = ended if response is None else max(0, response.t - request.t)
+    moment = _EPOCH + timedelta(microseconds=(begun + request.t) // 1000)
+    own = particulars(exchange, begun)
+    asked, given = _request(exchange, own), _response(exchange, own)
+    return {
+        "startedDateTime": moment.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "time": ended / _MS,
+        "request": asked,
+        "response": given,
+        "cache": {},
+        "timings": {"send": 0, "wait": waited / _MS, "receive": max(0, ended - waited) / _MS},
+        "comment": _comment(exchange),
+        FIELD: own,
+    }
+
+
+def _request(exchange: Exchange, own: Json) -> Json:
+    request, body = exchange.request, exchange.request_body
+    url = _text(request.url)
+    out: Json = {
+        "method": request.method.decode("latin-1"),
+        "url": url,
+        "httpVersion": request.http,
+        "cookies": _cookies(request.headers),
+        "headers": _headers(request.headers),
+        "queryString": [
+            {"name": name, "value": value}
+            for name, value in parse_qsl(url.partition("#")[0].partition("?")[2], keep_blank_values=True)
+        ],
+        "headersSize": -1,
+        "bodySize": len(body),
+    }
+    if body:
+        out["postData"] = {"mimeType": header(request.headers, b"content-type").decode("latin-1")}
+        plain = _plain(body, request.headers, own, "asked_body")
+        out["postData"] |= _content(plain, request.headers, "_encoding")
+    return out
+
+
+def _response(exchange: Exchange, own: Json) -> Json:
+    response, body = exchange.response, exchange.response_body
+    if response is None:
+        nothing: Json = {"size": 0, "mimeType": "x-unknown"}
+        out = _status(0, b"", "", ()) | {"content": nothing, "redirectURL": "", "headersSize": -1, "bodySize": -1}
+        return out | {"_error": _comment(exchange)}
+    plain = _plain(body, response.headers, own, "body")
+    kind = header(response.headers, b"content-type").decode("latin-1")
+    content: Json = {"size": len(plain), "mimeType": kind}
+    if len(plain) != len(body):
+        content["compression"] = len(plain) - len(body)
+    if plain:
+        content |= _content(plain, response.headers, "encoding")
+    out = _status(response.status, response.reason, response.http, response.headers) | {"content": content}
+    out |= {"redirectURL": _text(header(response.headers, b"location")), "headersSize": -1, "bodySize": len(body)}
+    broken = exchange.end is None or exchange.end.how != "complete"
+    return out | ({"_error": _comment(exchange)} if broken else {})
+
+
+def _status(status: int, reason: bytes, http: str, headers: Headers) -> Json:
+    out: Json = {"status": status, "statusText": reason.decode("latin-1"), "httpVersion": http}
+    return out | {"cookies": _set_cookies(headers), "headers": _headers(headers)}
+
+
+def _plain(body: bytes, headers: Headers, own: Json, name: str) -> bytes:
+    """The body with its coding undone; what it was goes into our own field."""
+    found = decode(body, headers)
+    if not found.whole or found.data == body:
+        return body
+    own[name] = packed(body)
+    return found.data
+
+
+def _content(body: bytes, headers: Headers, encoding: str) -> Json:
+    """Text as it is, bytes in base64."""
+    charset = header(headers, b"content-type").lower().partition(b"charset=")[2]
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        text = None
+    if text is None or not (text.isascii() or charset.split(b";")[0].strip(b' "') in _TEXTUAL):
+        return {"text": base64.b64encode(body).decode(), encoding: "base64"}
+    return {"text": text}
+
+
+def _headers(headers: Headers) -> list[Json]:
+    return [{"name": name.decode("latin-1"), "value": value.decode("latin-1")} for name, value in headers]
+
+
+def _cookies(headers: Headers) -> list[Json]:
+    pairs = [pair.partition("=") for pair in header(headers, b"cookie").decode("latin-1").split(";")]
+    return [{"name": name.strip(), "value": value.strip()} for name, parted, value in pairs if parted]
+
+
+def _set_cookies(headers: Headers) -> list[Json]:
+    return [_set_cookie(value.decode("latin-1")) for name, value in headers if name.lower() == b"set-cookie"]
+
+
+def _set_cookie(text: str) -> Json:
+    first, *rest = text.split(";")
+    name, _, value = first.partition("=")
+    out: Json = {"name": name.strip(), "value": value.strip()}
+    facts = {key.strip().lower(): said.strip() for key, _, said in (one.partition("=") for one in rest)}
+    out |= {key: facts[key] for key in ("path", "domain") if key in facts}
+    return out | {"httpOnly": "httponly" in facts, "secure": "secure" in facts}
+
+
+def _comment(exchange: Exchange) -> str:
+    """How it ended, and whom it was with, where that is worth a word."""
+    end = exchange.end
+    words = [] if end is not None and end.how == "complete" else [_ended(end)]
+    words += ["with a server of the run itself"] if exchange.request.inside else []
+    return "; ".join(words)
+
+
+def _ended(end: End | None) -> str:
+    if end is None:
+        return "unfinished: the tape ends before it"
+    return f"{end.how}: {end.error}" if end.error else end.how
+
+
+def _last(exchange: Exchange) -> int:
+    """The latest time that is known of an exchange without an end."""
+    response: Response | None = exchange.response
+    times = [chunk.t for chunk in exchange.chunks if chunk.t is not None]
+    return max([exchange.request.t, *([] if response is None else [response.t]), *times])
+
+
+def _text(data: bytes) -> str:
+    """Bytes that are mostly ASCII, as text."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")

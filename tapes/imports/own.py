@@ -1,0 +1,197 @@
+"""Our own field in files of other formats: what those have no words for, so that an exchange comes back as it was.
+
+`particulars` makes it when a tape is exported, `restored` reads it when the file is imported again. Times, boundaries
+of chunks, how an exchange ended are taken from it. A digest over all that was asked and answered says whether somebody
+has edited the file in between: if not, nothing of the exchange is mended.
+"""
+
+import base64
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final, get_args
+
+from blake3 import blake3
+
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.imports.foreign import Foreign, Pieces
+from tapeproxy.tapes.imports.nodes import Node
+from tapeproxy.tapes.records import Framing, Head, Headers, How, Json, Request, Response
+
+FIELD: Final = "_tapeproxy"
+"""Its name. HAR wants the underscore."""
+UNFINISHED: Final = "unfinished"
+"""How an exchange ended that has no end on its tape."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGEST: Final = 16
+_MOST: Final = 1 << 62
+_HOWS: Final = get_args(How.__value__)
+_FRAMINGS: Final = get_args(Framing.__value__)
+
+
+def begun_ns(head: Head) -> int:
+    """When a tape was begun, in nanoseconds since 1970; 0 where its head does not say."""
+    try:
+        value = datetime.fromisoformat(head.started_at)
+    except ValueError:
+        return 0
+    value = value if value.tzinfo else value.replace(tzinfo=UTC)
+    return (value - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def particulars(exchange: Exchange, begun: int, *, headers: bool = False) -> Json:
+    """The field for an exchange of a tape that was begun at `begun`, ns since 1970; `headers`: with all of them.
+
+    Times are ns; those of the parts count from `asked`. Texts of the wire are ISO-8859-1, as on a tape.
+    """
+    request, response, end = exchange.request, exchange.response, exchange.end
+    out: Json = {"number": exchange.number, "asked": begun + request.t, "http": request.http}
+    if response is not None:
+        out["answered"] = response.t - request.t
+        out["framing"] = response.framing
+        out["chunks"] = [[None if one.t is None else one.t - request.t, len(one.data)] for one in exchange.chunks]
+        out |= {"answer_http": response.http} if response.http != request.http else {}
+    out["how"] = UNFINISHED if end is None else end.how
+    if end is not None:
+        out["ended"] = end.t - request.t
+    optional: Json = {
+        "alpn": request.alpn,
+        "error": None if end is None else end.error,
+        "lane": request.lane,
+        "inside": request.inside or None,
+        "trailers": _pairs(end.trailers) if end is not None and end.trailers else None,
+        "informational": [[code, _pairs(given)] for code, given in response.informational] if response else None,
+    }
+    out |= {name: value for name, value in optional.items() if value}
+    if headers:
+        out["headers"] = _pairs(request.headers)
+        out |= {} if response is None else {"answer_headers": _pairs(response.headers)}
+    out |= _odd(request, response)
+    return out | {"digest": _digest_of(exchange)}
+
+
+def packed(body: bytes) -> str:
+    """A body as our field has it, where the format has another form of it."""
+    return base64.b64encode(body).decode()
+
+
+def restored(taken: Foreign, own: Node | None) -> Foreign:
+    """An exchange that was read, with what our field says of it, where there is one. Raises ForeignFormatError."""
+    if own is None:
+        return taken
+    names = ("method", "url", "reason")
+    texts = {name: _octets(found) for name in names if (found := own.get(name))}
+    taken = replace(taken, **texts)  # type: ignore[arg-type]  # fields by name
+    if (found := own.get("headers")) is not None:
+        taken = replace(taken, request_headers=_unpaired(found))
+    if (found := own.get("answer_headers")) is not None:
+        taken = replace(taken, headers=_unpaired(found))
+    pieces = _pieces(own, taken.body)
+    how = own.need("how").text()
+    framing, alpn, error = own.get("framing"), own.get("alpn"), own.get("error")
+    http = own.need("http").text()
+    answer_http = own.get("answer_http")
+    exact = own.need("digest").text() == _digest(taken)
+    return replace(
+        taken,
+        start=_count(own.need("asked")),
+        waited=None if (found := own.get("answered")) is None else _count(found),
+        took=None if (found := own.get("ended")) is None else _count(found),
+        pieces=() if pieces is None else pieces,
+        how=how if how in _HOWS else "upstream-cut",  # type: ignore[arg-type]  # one of them
+        error=taken.error if error is None and how not in _HOWS else None if error is None else error.text(),
+        framing="length" if framing is None or framing.text() not in _FRAMINGS else framing.text(),  # type: ignore[arg-type]
+        http=http,
+        answer_http=http if answer_http is None else answer_http.text(),
+        alpn=None if alpn is None else alpn.text(),
+        inside=own.get("inside") is not None,
+        trailers=() if (found := own.get("trailers")) is None else _unpaired(found),
+        informational=tuple(_informational(own)),
+        absent=("lanes",) if pieces is not None else ("boundaries", "lanes"),
+        exact=exact and pieces is not None,
+    )
+
+
+def _pieces(own: Node, body: bytes) -> Pieces | None:
+    """The body in the pieces that it came in; None where they do not add up to it."""
+    found = own.get("chunks")
+    pieces: list[tuple[int | None, bytes]] = []
+    at = 0
+    for pair in [] if found is None else found.items():
+        when, length = _two(pair)
+        size = _count(length)
+        pieces.append((None if when.value is None else _count(when), body[at : at + size]))
+        at += size
+    return tuple(pieces) if at == len(body) else None
+
+
+def _count(found: Node) -> int:
+    value = found.whole()
+    if not 0 <= value < _MOST:
+        raise found.wrong(f"{value} is out of range")
+    return value
+
+
+def _informational(own: Node) -> Iterator[tuple[int, Headers]]:
+    found = own.get("informational")
+    for pair in [] if found is None else found.items():
+        code, headers = _two(pair)
+        yield code.whole(), _unpaired(headers)
+
+
+def _pairs(headers: Headers) -> list[list[str]]:
+    return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
+
+
+def _unpaired(found: Node) -> Headers:
+    pairs = (_two(pair) for pair in found.items())
+    return tuple((_octets(name), _octets(value)) for name, value in pairs)
+
+
+def _two(pair: Node) -> tuple[Node, Node]:
+    items = pair.items()
+    if len(items) != 2:
+        raise pair.wrong("a list of two is expected here")
+    return items[0], items[1]
+
+
+def _octets(found: Node) -> bytes:
+    return found.text().encode("latin-1", "replace")
+
+
+def _odd(request: Request, response: Response | None) -> Json:
+    """What texts of other formats change: a method in lower case, a URL with bytes that no URL has."""
+    out: Json = {}
+    if request.method != request.method.upper():
+        out["method"] = request.method.decode("latin-1")
+    if not request.url.isascii() or b"#" in request.url:
+        out["url"] = request.url.decode("latin-1")
+    if response is not None:
+        out["reason"] = response.reason.decode("latin-1")
+    return out
+
+
+def _digest_of(exchange: Exchange) -> str:
+    request, response = exchange.request, exchange.response
+    status, reason, headers = (response.status, response.reason, response.headers) if response else (0, b"", ())
+    asked = (request.method, request.url, *_flat(request.headers), exchange.request_body)
+    return _hashed((*asked, b"%d" % status, reason, *_flat(headers), exchange.response_body))
+
+
+def _digest(taken: Foreign) -> str:
+    asked = (taken.method, taken.url, *_flat(taken.request_headers), taken.request_body)
+    return _hashed((*asked, b"%d" % taken.status, taken.reason or b"", *_flat(taken.headers), taken.body))
+
+
+def _flat(headers: Headers) -> Iterator[bytes]:
+    yield b"%d" % len(headers)
+    for pair in headers:
+        yield from pair
+
+
+def _hashed(parts: Iterable[bytes]) -> str:
+    hasher = blake3()
+    for part in parts:
+        hasher.update(b"%d:" % len(part))
+        hasher.update(part)
+    return hasher.hexdigest(_DIGEST)
