@@ -26,7 +26,8 @@ class _Format(NamedTuple):
 
 FORMATS: Final[dict[str, _Format]] = {
     "markdown": _Format("markdown", "a transcript: what was said to models, and fetched in between, lane by lane"),
-    "har": _Format("har", "HAR 1.2, for browsers, proxies and load testers; `import` makes the same tape of it"),
+    "vcr": _Format("vcr", "a cassette that VCR.py plays back; `import` makes the same exchanges of it"),
+    "har": _Format("har", "HAR 1.2, for browsers, proxies and load testers; `import` makes the same exchanges of it"),
 }
 
 
@@ -50,23 +51,28 @@ def command(tape: str | None, form: str, output: Path | None, force: bool, unloc
 
     \b
     markdown   a transcript: what was said to models, and fetched in between, lane by lane
-    har        HAR 1.2, for browsers, proxies and load testers; `import` makes the same tape of it
+    vcr        a cassette that VCR.py plays back; `import` makes the same exchanges of it
+    har        HAR 1.2, for browsers, proxies and load testers; `import` makes the same exchanges of it
 
     What a format cannot hold of the tape is told on standard error. Redacted values stay redacted. The file can be
     read by you alone; change that if it is for others.
     """
     from tapeproxy.cli.outfiles import write_whole
     from tapeproxy.proxy.tapefile import load
+    from tapeproxy.tapes.errors import UsageError
 
     path = choose_tape(tape)
     loaded, _ = load(path, unlocking.ask)
     export: Exporter = importlib.import_module(f"tapeproxy.tapes.exports.{FORMATS[form].module}").export
     pieces = export(loaded, path.name, _tell)
-    if output is None or str(output) == "-":
-        _print(pieces)
-    else:
+    try:
+        if output is None or str(output) == "-":
+            _print(pieces)
+            return
         write_whole(output, pieces, force=force)
-        click.echo(f"tapeproxy: wrote {printable(str(output))}", err=True)
+    except ValueError as error:
+        raise UsageError(f"it cannot be exported: {error}", where=path.name) from None
+    click.echo(f"tapeproxy: wrote {printable(str(output))}", err=True)
 
 
 def _print(pieces: "Iterator[bytes]") -> None:

@@ -17,7 +17,7 @@ import tapeproxy
 from tapeproxy.tapes.codings import decode, header
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
-from tapeproxy.tapes.imports.own import FIELD, begun_ns, packed, particulars
+from tapeproxy.tapes.imports.own import FIELD, begun_ns, error_text, packed, particulars, url_text
 from tapeproxy.tapes.records import End, Headers, Json, Response
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,7 +67,7 @@ def _entry(exchange: Exchange, begun: int) -> Json:
 
 def _request(exchange: Exchange, own: Json) -> Json:
     request, body = exchange.request, exchange.request_body
-    url = _text(request.url)
+    url = url_text(request.url)
     out: Json = {
         "method": request.method.decode("latin-1"),
         "url": url,
@@ -102,7 +102,7 @@ def _response(exchange: Exchange, own: Json) -> Json:
     if plain:
         content |= _content(plain, response.headers, "encoding")
     out = _status(response.status, response.reason, response.http, response.headers) | {"content": content}
-    out |= {"redirectURL": _text(header(response.headers, b"location")), "headersSize": -1, "bodySize": len(body)}
+    out |= {"redirectURL": url_text(header(response.headers, b"location")), "headersSize": -1, "bodySize": len(body)}
     broken = exchange.end is None or exchange.end.how != "complete"
     return out | ({"_error": _comment(exchange)} if broken else {})
 
@@ -166,7 +166,7 @@ def _comment(exchange: Exchange) -> str:
 def _ended(end: End | None) -> str:
     if end is None:
         return "unfinished: the tape ends before it"
-    return f"{end.how}: {end.error}" if end.error else end.how
+    return f"{end.how}: {error_text(end)}" if end.error else end.how
 
 
 def _last(exchange: Exchange) -> int:
@@ -174,11 +174,3 @@ def _last(exchange: Exchange) -> int:
     response: Response | None = exchange.response
     times = [chunk.t for chunk in exchange.chunks if chunk.t is not None]
     return max([exchange.request.t, *([] if response is None else [response.t]), *times])
-
-
-def _text(data: bytes) -> str:
-    """Bytes that are mostly ASCII, as text."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("latin-1")

@@ -16,7 +16,7 @@ from blake3 import blake3
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.imports.foreign import Foreign, Pieces
 from tapeproxy.tapes.imports.nodes import Node
-from tapeproxy.tapes.records import Framing, Head, Headers, How, Json, Request, Response
+from tapeproxy.tapes.records import End, Framing, Head, Headers, How, Json, Request, Response
 
 FIELD: Final = "_tapeproxy"
 """Its name. HAR wants the underscore."""
@@ -56,7 +56,7 @@ def particulars(exchange: Exchange, begun: int, *, headers: bool = False) -> Jso
         out["ended"] = end.t - request.t
     optional: Json = {
         "alpn": request.alpn,
-        "error": None if end is None else end.error,
+        "error": error_text(end),
         "lane": request.lane,
         "inside": request.inside or None,
         "trailers": _pairs(end.trailers) if end is not None and end.trailers else None,
@@ -70,6 +70,20 @@ def particulars(exchange: Exchange, begun: int, *, headers: bool = False) -> Jso
     return out | {"digest": _digest_of(exchange)}
 
 
+def url_text(url: bytes) -> str:
+    """A URL as text; nearly all are ASCII."""
+    try:
+        return url.decode()
+    except UnicodeDecodeError:
+        return url.decode("latin-1")
+
+
+def error_text(end: End | None) -> str:
+    """What the tape says of an exchange that failed, without what is no Unicode."""
+    said = "" if end is None else end.error or ""
+    return said.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def packed(body: bytes) -> str:
     """A body as our field has it, where the format has another form of it."""
     return base64.b64encode(body).decode()
@@ -79,13 +93,7 @@ def restored(taken: Foreign, own: Node | None) -> Foreign:
     """An exchange that was read, with what our field says of it, where there is one. Raises ForeignFormatError."""
     if own is None:
         return taken
-    names = ("method", "url", "reason")
-    texts = {name: _octets(found) for name in names if (found := own.get(name))}
-    taken = replace(taken, **texts)  # type: ignore[arg-type]  # fields by name
-    if (found := own.get("headers")) is not None:
-        taken = replace(taken, request_headers=_unpaired(found))
-    if (found := own.get("answer_headers")) is not None:
-        taken = replace(taken, headers=_unpaired(found))
+    taken = _as_it_was(taken, own)
     pieces = _pieces(own, taken.body)
     how = own.need("how").text()
     framing, alpn, error = own.get("framing"), own.get("alpn"), own.get("error")
@@ -110,6 +118,27 @@ def restored(taken: Foreign, own: Node | None) -> Foreign:
         absent=("lanes",) if pieces is not None else ("boundaries", "lanes"),
         exact=exact and pieces is not None,
     )
+
+
+def _as_it_was(taken: Foreign, own: Node) -> Foreign:
+    """The exchange with what the format has in other words, where nobody has edited those."""
+    method, url, reason = (
+        None if (one := own.get(name)) is None else _octets(one) for name in ("method", "url", "reason")
+    )
+    if method is not None and method.upper() == taken.method:
+        taken = replace(taken, method=method)
+    if url is not None and url_text(url).partition("#")[0].encode() == taken.url:
+        taken = replace(taken, url=url)
+    if reason is not None and reason.decode("latin-1").encode() == taken.reason:
+        taken = replace(taken, reason=reason)
+    asked, given = (
+        None if (one := own.get(name)) is None else _unpaired(one) for name in ("headers", "answer_headers")
+    )
+    if asked is not None and sorted(asked) == sorted(taken.request_headers):
+        taken = replace(taken, request_headers=asked)
+    if given is not None and sorted(given) == sorted(taken.headers):
+        taken = replace(taken, headers=given)
+    return taken
 
 
 def _pieces(own: Node, body: bytes) -> Pieces | None:
@@ -166,7 +195,7 @@ def _odd(request: Request, response: Response | None) -> Json:
         out["method"] = request.method.decode("latin-1")
     if not request.url.isascii() or b"#" in request.url:
         out["url"] = request.url.decode("latin-1")
-    if response is not None:
+    if response is not None and not response.reason.isascii():
         out["reason"] = response.reason.decode("latin-1")
     return out
 

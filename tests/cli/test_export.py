@@ -58,6 +58,13 @@ def test_what_cannot_be_done() -> None:
         run("x.tape.jsonl.gz", "--to", "papyrus")
 
 
+def test_a_tape_that_a_format_cannot_hold() -> None:
+    difftapes.write(Path("none.tape.jsonl.gz"))
+    with pytest.raises(UsageError, match="it cannot be exported: no exchange has an answer"):
+        run("none.tape.jsonl.gz", "--to", "vcr", "-o", "x.yaml")
+    assert not Path("x.yaml").exists()
+
+
 def test_each_format_has_its_module_and_is_told() -> None:
     for name, form in FORMATS.items():
         assert callable(importlib.import_module(f"tapeproxy.tapes.exports.{form.module}").export)
