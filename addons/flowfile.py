@@ -1,6 +1,8 @@
 """Files of mitmproxy's flows, read into exchanges. Knows its flows and nothing of tapes' records."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from mitmproxy.exceptions import FlowReadException
@@ -8,7 +10,8 @@ from mitmproxy.http import HTTPFlow, Message
 from mitmproxy.io import FlowReader
 
 from tapeproxy.tapes.imports.foreign import Foreign
-from tapeproxy.tapes.imports.nodes import ForeignFormatError
+from tapeproxy.tapes.imports.nodes import ForeignFormatError, Node
+from tapeproxy.tapes.imports.own import in_text, restored
 
 _NS = 1_000_000_000
 
@@ -35,7 +38,32 @@ class FlowFile:
                 if not isinstance(flow, HTTPFlow) or flow.websocket is not None:
                     yield ForeignFormatError(f"a flow of type {flow.type} can't be put on a tape yet", place=place)
                 else:
-                    yield _taken(flow, place)
+                    try:
+                        yield _restored(flow, place)
+                    except ForeignFormatError as error:
+                        yield error
+
+
+def target_of(url: bytes) -> tuple[str, str, int, bytes]:
+    """Scheme, host, port and the rest of an absolute URL, as a flow has them."""
+    scheme, _, rest = url.partition(b"://")
+    authority = re.split(rb"[/?#]", rest, maxsplit=1)[0]
+    host, port = re.fullmatch(rb"(.*?)(?::(\d*))?", authority.rpartition(b"@")[2], re.DOTALL).groups()  # type: ignore[union-attr]  # it matches anything
+    name = host.strip(b"[]").decode("utf-8", "surrogateescape")
+    secure = scheme.lower() == b"https"
+    number = int(port) if port else 443 if secure else 80
+    return ("https" if secure else "http"), name, number, rest[len(authority) :]
+
+
+def _restored(flow: HTTPFlow, place: str) -> Foreign:
+    """The exchange that a flow is, as it was on a tape where it comes from one. Raises ForeignFormatError."""
+    taken = _taken(flow, place)
+    own = in_text(Node(flow.metadata, place))
+    url = None if own is None else own.need("url").text().encode("latin-1", "replace")
+    asked = flow.request
+    if url is not None and target_of(url) == (asked.scheme, asked.host, asked.port, asked.data.path):
+        taken = replace(taken, url=url)
+    return restored(taken, own)
 
 
 def _taken(flow: HTTPFlow, place: str) -> Foreign:

@@ -18,16 +18,21 @@ if TYPE_CHECKING:
 
 
 class _Format(NamedTuple):
-    """`module` of tapes/exports, and what it makes of a tape."""
+    """The module whose `export` makes it, and what that makes of a tape."""
 
     module: str
     what: str
 
 
 FORMATS: Final[dict[str, _Format]] = {
-    "markdown": _Format("markdown", "a transcript: what was said to models, and fetched in between, lane by lane"),
-    "vcr": _Format("vcr", "a cassette that VCR.py plays back; `import` makes the same exchanges of it"),
-    "har": _Format("har", "HAR 1.2, for browsers, proxies and load testers; `import` makes the same exchanges of it"),
+    "markdown": _Format(
+        "tapes.exports.markdown", "a transcript: what was said to models, and fetched in between, lane by lane"
+    ),
+    "vcr": _Format("tapes.exports.vcr", "a cassette that VCR.py plays back; `import` makes the same exchanges of it"),
+    "har": _Format(
+        "tapes.exports.har", "HAR 1.2, for browsers, proxies and load testers; `import` makes the same exchanges of it"
+    ),
+    "mitmproxy": _Format("proxy.exporting", "flows for mitmproxy, mitmweb and mitmdump; needs tapeproxy[record]"),
 }
 
 
@@ -53,6 +58,7 @@ def command(tape: str | None, form: str, output: Path | None, force: bool, unloc
     markdown   a transcript: what was said to models, and fetched in between, lane by lane
     vcr        a cassette that VCR.py plays back; `import` makes the same exchanges of it
     har        HAR 1.2, for browsers, proxies and load testers; `import` makes the same exchanges of it
+    mitmproxy  flows for mitmproxy, mitmweb and mitmdump; needs tapeproxy[record]
 
     What a format cannot hold of the tape is told on standard error. Redacted values stay redacted. The file can be
     read by you alone; change that if it is for others.
@@ -63,7 +69,7 @@ def command(tape: str | None, form: str, output: Path | None, force: bool, unloc
 
     path = choose_tape(tape)
     loaded, _ = load(path, unlocking.ask)
-    export: Exporter = importlib.import_module(f"tapeproxy.tapes.exports.{FORMATS[form].module}").export
+    export: Exporter = importlib.import_module(f"tapeproxy.{FORMATS[form].module}").export
     pieces = export(loaded, path.name, _tell)
     try:
         if output is None or str(output) == "-":

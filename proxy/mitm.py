@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from tapeproxy.addons.recorder import Recorder
     from tapeproxy.addons.sockets import Resets
+    from tapeproxy.tapes.exchanges import Tape as TapeOnDisk
+    from tapeproxy.tapes.exports import Lost
     from tapeproxy.tapes.imports.foreign import Foreign
     from tapeproxy.tapes.imports.nodes import ForeignFormatError
 
@@ -52,6 +54,13 @@ def flows_of(path: Path) -> "Iterator[Foreign | ForeignFormatError]":
     from tapeproxy.addons.flowfile import FlowFile
 
     return FlowFile(path).exchanges()
+
+
+def flows_from(tape: "TapeOnDisk", lost: "Lost") -> Iterator[bytes]:
+    """A file of mitmproxy's flows, of a tape. Raises ImportError where there is no mitmproxy."""
+    from tapeproxy.addons.flowwriting import FlowWriting
+
+    return FlowWriting(tape, lost).pieces()
 
 
 class WireError(TapeproxyError):

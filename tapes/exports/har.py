@@ -17,8 +17,9 @@ import tapeproxy
 from tapeproxy.tapes.codings import decode, header
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
-from tapeproxy.tapes.imports.own import FIELD, begun_ns, error_text, packed, particulars, url_text
-from tapeproxy.tapes.records import End, Headers, Json, Response
+from tapeproxy.tapes.exports.remarks import beside, last_moment, remark
+from tapeproxy.tapes.imports.own import FIELD, begun_ns, packed, particulars, url_text
+from tapeproxy.tapes.records import Headers, Json
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = 1_000_000
@@ -44,11 +45,13 @@ def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:
         lost(f"{binary} request bodies are no text: HAR has no form for those, they are base64 under `_encoding`")
     if uploads:
         lost(f"{uploads} request bodies were sent in pieces, and are whole here")
+    for sentence in beside(tape):
+        lost(sentence)
 
 
 def _entry(exchange: Exchange, begun: int) -> Json:
-    request, response, end = exchange.request, exchange.response, exchange.end
-    ended = max(0, (end.t if end is not None else _last(exchange)) - request.t)
+    request, response = exchange.request, exchange.response
+    ended = max(0, last_moment(exchange) - request.t)
     waited = ended if response is None else max(0, response.t - request.t)
     moment = _EPOCH + timedelta(microseconds=(begun + request.t) // 1000)
     own = particulars(exchange, begun)
@@ -60,7 +63,7 @@ def _entry(exchange: Exchange, begun: int) -> Json:
         "response": given,
         "cache": {},
         "timings": {"send": 0, "wait": waited / _MS, "receive": max(0, ended - waited) / _MS},
-        "comment": _comment(exchange),
+        "comment": remark(exchange),
         FIELD: own,
     }
 
@@ -93,7 +96,7 @@ def _response(exchange: Exchange, own: Json) -> Json:
     if response is None:
         nothing: Json = {"size": 0, "mimeType": "x-unknown"}
         out = _status(0, b"", "", ()) | {"content": nothing, "redirectURL": "", "headersSize": -1, "bodySize": -1}
-        return out | {"_error": _comment(exchange)}
+        return out | {"_error": remark(exchange)}
     plain = _plain(body, response.headers, own, "body")
     kind = header(response.headers, b"content-type").decode("latin-1")
     content: Json = {"size": len(plain), "mimeType": kind}
@@ -104,7 +107,7 @@ def _response(exchange: Exchange, own: Json) -> Json:
     out = _status(response.status, response.reason, response.http, response.headers) | {"content": content}
     out |= {"redirectURL": url_text(header(response.headers, b"location")), "headersSize": -1, "bodySize": len(body)}
     broken = exchange.end is None or exchange.end.how != "complete"
-    return out | ({"_error": _comment(exchange)} if broken else {})
+    return out | ({"_error": remark(exchange)} if broken else {})
 
 
 def _status(status: int, reason: bytes, http: str, headers: Headers) -> Json:
@@ -153,24 +156,3 @@ def _set_cookie(text: str) -> Json:
     facts = {key.strip().lower(): said.strip() for key, _, said in (one.partition("=") for one in rest)}
     out |= {key: facts[key] for key in ("path", "domain") if key in facts}
     return out | {"httpOnly": "httponly" in facts, "secure": "secure" in facts}
-
-
-def _comment(exchange: Exchange) -> str:
-    """How it ended, and whom it was with, where that is worth a word."""
-    end = exchange.end
-    words = [] if end is not None and end.how == "complete" else [_ended(end)]
-    words += ["with a server of the run itself"] if exchange.request.inside else []
-    return "; ".join(words)
-
-
-def _ended(end: End | None) -> str:
-    if end is None:
-        return "unfinished: the tape ends before it"
-    return f"{end.how}: {error_text(end)}" if end.error else end.how
-
-
-def _last(exchange: Exchange) -> int:
-    """The latest time that is known of an exchange without an end."""
-    response: Response | None = exchange.response
-    times = [chunk.t for chunk in exchange.chunks if chunk.t is not None]
-    return max([exchange.request.t, *([] if response is None else [response.t]), *times])

@@ -13,6 +13,7 @@ import tapeproxy
 from tapeproxy.tapes.codings import header
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
+from tapeproxy.tapes.exports.remarks import beside
 from tapeproxy.tapes.exports.yamltexts import key, scalar
 from tapeproxy.tapes.imports.own import FIELD, begun_ns, particulars, url_text
 from tapeproxy.tapes.records import Headers, Response
@@ -47,6 +48,8 @@ def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:  # noqa: ARG
         lost(f"{len(left_out)} exchanges without a whole answer are left out: {numbers}")
     if streamed:
         lost(f"VCR.py plays bodies at once: {streamed} came in pieces, which are told in the field {FIELD} only")
+    for sentence in beside(tape):
+        lost(sentence)
 
 
 def _interaction(exchange: Exchange, begun: int) -> Iterator[str]:

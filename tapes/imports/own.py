@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
+import orjson
 from blake3 import blake3
 
 from tapeproxy.tapes.exchanges import Exchange
@@ -118,6 +119,17 @@ def restored(taken: Foreign, own: Node | None) -> Foreign:
         absent=("lanes",) if pieces is not None else ("boundaries", "lanes"),
         exact=exact and pieces is not None,
     )
+
+
+def in_text(entry: Node) -> Node | None:
+    """Our field where it is JSON in a text. Raises ForeignFormatError."""
+    found = entry.get(FIELD)
+    if found is None:
+        return None
+    try:
+        return Node(orjson.loads(found.text()), found.place)
+    except orjson.JSONDecodeError as error:
+        raise found.wrong(f"this is no JSON: {error}") from None
 
 
 def _as_it_was(taken: Foreign, own: Node) -> Foreign:

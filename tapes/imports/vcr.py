@@ -18,7 +18,7 @@ import orjson
 
 from tapeproxy.tapes.imports.foreign import Foreign, pairs_of, url_of
 from tapeproxy.tapes.imports.nodes import Node
-from tapeproxy.tapes.imports.own import FIELD, restored
+from tapeproxy.tapes.imports.own import in_text, restored
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
 _UNITS: Final = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -59,18 +59,7 @@ def take(entry: Node) -> Foreign:
         took=took,
         absent=tuple(absent),
     )
-    return restored(taken, _own(entry))
-
-
-def _own(entry: Node) -> Node | None:
-    """Our own field, which is JSON in a text."""
-    found = entry.get(FIELD)
-    if found is None:
-        return None
-    try:
-        return Node(orjson.loads(found.text()), found.place)
-    except orjson.JSONDecodeError as error:
-        raise found.wrong(f"this is no JSON: {error}") from None
+    return restored(taken, in_text(entry))
 
 
 def _headers(side: Node) -> tuple[tuple[bytes, bytes], ...]:

@@ -67,5 +67,5 @@ def test_a_tape_that_a_format_cannot_hold() -> None:
 
 def test_each_format_has_its_module_and_is_told() -> None:
     for name, form in FORMATS.items():
-        assert callable(importlib.import_module(f"tapeproxy.tapes.exports.{form.module}").export)
+        assert callable(importlib.import_module(f"tapeproxy.{form.module}").export)
         assert f"{name:<9}  {form.what}" in (command.help or "")
