@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "tape(path=None, *, scope='function', max_age=None, rules=(), allow=(), block_network=True, hosts=None, "
-        "upstream_ca=None): the test hears a tape, offline, or is recorded (tapeproxy, docs/PYTEST.md)",
+        "upstream_ca=None, frozen=False): the test hears a tape, offline, or is recorded (tapeproxy, docs/PYTEST.md)",
     )
 
 

@@ -20,6 +20,11 @@ def default_mode(environment: Mapping[str, str]) -> Mode:
     return "none" if environment.get("CI", "").lower() not in ("", "0", "false", "no") else "once"
 
 
+def frozen(mode: Mode) -> Mode:
+    """The mode for a test whose tapes are never recorded anew: they hold a run that can't be had again."""
+    return mode if mode == "verify" else "none"
+
+
 def deed_of(mode: Mode, *, exists: bool, expired: bool) -> Deed:
     """Whether a test is recorded."""
     if mode in ("all", "rewrite"):

@@ -7,9 +7,9 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from tapeproxy.plugin.places import SUFFIX
 from tapeproxy.tapes.errors import TapeproxyError
 
 VIOLATION, DRIFT = 3, 4
@@ -24,20 +24,30 @@ class ProgramError(TapeproxyError):
         super().__init__(said, where=str(tape), fix="if the change is meant, record the test anew: --tape-mode=all")
 
 
-def program_path(tape: Path, number: int) -> Path:
-    """The tape of the test's `number`-th program."""
-    return tape.with_name(f"{tape.name.removesuffix(SUFFIX)}.run{number}{SUFFIX}")
+class ProgramRun(subprocess.CompletedProcess[str]):
+    """How a program of a test ended. `report`: as `replay --report` writes it; empty while it is recorded."""
 
+    report: Mapping[str, Any] = MappingProxyType({})
 
-def of_test(tape: Path) -> Path:
-    """The test's own tape, if this is one of a program that it starts."""
-    name, dot, run = tape.name.removesuffix(SUFFIX).rpartition(".run")
-    return tape.with_name(f"{name}{SUFFIX}") if dot and run.isdigit() else tape
+    @property
+    def served(self) -> int:
+        """How many answers of its tape it got."""
+        return int(self.report.get("served", 0))
+
+    @property
+    def unused(self) -> list[int]:
+        """The exchanges on its tape that it did not ask for, by number."""
+        return list(self.report.get("unused", ()))
+
+    @property
+    def trace_hash(self) -> str:
+        """The trace hash of the answers that it got; empty while it is recorded."""
+        return str(self.report.get("trace", ""))
 
 
 def record_program(
     tape: Path, argv: Sequence[str], hosts: Mapping[str, str], upstream_ca: str | None, **options: Any
-) -> subprocess.CompletedProcess[str]:
+) -> ProgramRun:
     """Run it, and tape it. The code it exits with is its own."""
     words = ["record", "-q", "--force", "-o", str(tape)]
     words += [word for host, url in hosts.items() for word in ("--map", f"{host}={url}")]
@@ -45,17 +55,15 @@ def record_program(
     return _command(words, argv, **options)
 
 
-def replay_program(
-    tape: Path, argv: Sequence[str], rules: Iterable[str], **options: Any
-) -> subprocess.CompletedProcess[str]:
+def replay_program(tape: Path, argv: Sequence[str], rules: Iterable[str], **options: Any) -> ProgramRun:
     """Run it from its tape. Raises ProgramError for violations and drifts."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         words = ["replay", "-q", "--report", str(report), *_rules(rules), str(tape)]
         done = _command(words, argv, **options)
-        told: dict[str, Any] = json.loads(report.read_bytes()) if report.exists() else {}
-    if done.returncode in (VIOLATION, DRIFT) and (told.get("violations") or told.get("drifts")):
-        raise ProgramError(tape, done.stderr.strip(), told)
+        done.report = json.loads(report.read_bytes()) if report.exists() else {}
+    if done.returncode in (VIOLATION, DRIFT) and (done.report.get("violations") or done.report.get("drifts")):
+        raise ProgramError(tape, done.stderr.strip(), done.report)
     return done
 
 
@@ -66,13 +74,20 @@ def _rules(rules: Iterable[str]) -> Iterator[str]:
 
 
 def _command(
-    words: Sequence[str], argv: Sequence[str], *, environment: Mapping[str, str] | None, timeout: float | None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    words: Sequence[str],
+    argv: Sequence[str],
+    *,
+    cwd: str | os.PathLike[str] | None,
+    environment: Mapping[str, str] | None,
+    timeout: float | None,
+) -> ProgramRun:
+    done = subprocess.run(
         [sys.executable, "-m", "tapeproxy.cli.main", *words, "--", *argv],
+        cwd=cwd,
         env={**os.environ, **(environment or {})},
         timeout=timeout,
         capture_output=True,
         text=True,
         check=False,
     )
+    return ProgramRun(done.args, done.returncode, done.stdout, done.stderr)

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from tapeproxy.plugin.modes import MODES, Mode, default_mode, parse_age
-from tapeproxy.plugin.places import Scope, plain, tape_path, tapes_beside
-from tapeproxy.plugin.programs import of_test
+from tapeproxy.plugin.modes import MODES, Mode, default_mode, frozen, parse_age
 from tapeproxy.plugin.testtape import TapeOptions, TestTape
 from tapeproxy.proxy.inprocess.replays import TapeViolationError
+from tapeproxy.proxy.testplaces import Scope, of_test, plain, tape_path, tapes_beside
 from tapeproxy.tapes.errors import UsageError
 
 FACTS = Path(".tapes") / "failures"
@@ -74,8 +73,9 @@ class TapeSession:
         rules = (*self._config.getini("tape_rules"), *given.pop("rules", ()))
         if self._config.getoption("tape_allow_network"):
             given["block_network"] = False
+        mode = frozen(self.mode) if given.pop("frozen", False) else self.mode
         try:
-            options = TapeOptions(mode=self.mode, max_age=parse_age(age) if age else None, rules=rules, **given)
+            options = TapeOptions(mode=mode, max_age=parse_age(age) if age else None, rules=rules, **given)
         except TypeError as error:
             raise UsageError(f"the marker tape and tape_config: {error}", where=item.nodeid) from None
         return TapePlan(path, scope, options)

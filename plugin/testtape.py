@@ -16,8 +16,7 @@ from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.violations import Violation
 
 if TYPE_CHECKING:
-    from subprocess import CompletedProcess
-
+    from tapeproxy.plugin.programs import ProgramRun
     from tapeproxy.proxy.inprocess.recordings import Record
 
 
@@ -98,18 +97,24 @@ class TestTape:
         return "" if self._replay is None else self._replay.trace_hash
 
     def run(
-        self, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout: float | None = None
-    ) -> "CompletedProcess[str]":
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> "ProgramRun":
         """Run a program on a tape of its own: TEST.run1 and so on. `environment` is added; `timeout` in seconds.
 
         Raises ProgramError where it did what is not on its tape; what the program itself exits with is for the test to
         judge. Raises subprocess.TimeoutExpired, and NoTapeError in a mode that does not record.
         """
-        from tapeproxy.plugin.programs import program_path, record_program, replay_program
+        from tapeproxy.plugin.programs import record_program, replay_program
+        from tapeproxy.proxy.testplaces import program_path
 
         self._programs += 1
         path = program_path(self.path, self._programs)
-        options = {"environment": environment, "timeout": timeout}
+        options = {"cwd": cwd, "environment": environment, "timeout": timeout}
         if deed_of(self.options.mode, exists=path.exists(), expired=False) == "record":
             fresh = self._fresh(path)
             self._recorded[fresh] = path

@@ -8,7 +8,7 @@ import inprocesstapes
 import pytest
 from origin import Call, Origin
 
-from tapeproxy.plugin.places import plain
+from tapeproxy.proxy.testplaces import plain
 
 pytest_plugins = ["pytester"]
 GET = "import httpx, pytest\n\ndef get(path):\n    return httpx.get('https://api.test' + path).text\n"
@@ -364,14 +364,19 @@ def test_a_program_has_a_tape_of_its_own(suite: Suite, world: list[str]) -> None
 import sys
 
 @pytest.mark.tape
-def test_one(tape):
-    code = "import urllib.request as u; print(u.urlopen('http://api.test/PATH').read().decode())"
-    done = tape.run([sys.executable, "-c", code], timeout=60)
-    assert (done.returncode, done.stdout) == (0, "/PATH live\\n"), done.stderr
+def test_one(tape, tmp_path):
+    code = "import os, urllib.request as u; print(os.getcwd(), u.urlopen('http://api.test/PATH').read().decode())"
+    done = tape.run([sys.executable, "-c", code], cwd=tmp_path, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path} /PATH live\\n"), done.stderr
+    assert done.served == (not tape_records) and not done.unused and bool(done.trace_hash) == (not tape_records)
 """
-    suite.file("test_a", text.replace("PATH", "one"))
+    suite.file("test_a", text.replace("PATH", "one").replace("tape_records", "True"))
     suite.run().assert_outcomes(passed=1)
     assert [path.name for path in (suite.path / "tapes/test_a").iterdir()] == ["test_one.run1.tape.jsonl.gz"]
+    text = text.replace("tape_records", "False")
+    suite.file("test_a", text.replace("PATH", "one").replace("mark.tape", "mark.tape(frozen=True)"))
+    suite.run("--tape-mode=all").assert_outcomes(passed=1)
+    suite.file("test_a", text.replace("PATH", "one"))
     result = suite.run("--tape-mode=none")
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*an orphan:*")

@@ -1,4 +1,4 @@
-"""Where the tape of a test is. Pure: paths and names in, paths out."""
+"""Where the tapes of a test are: its own, and those of programs that it starts. Paths and names in, paths out."""
 
 import hashlib
 import re
@@ -27,6 +27,17 @@ def plain(name: str) -> str:
     if made == name:
         return name
     return f"{made}-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:8]}"
+
+
+def program_path(tape: Path, number: int) -> Path:
+    """The tape of the `number`-th program of the test that has this tape."""
+    return tape.with_name(f"{tape.name.removesuffix(SUFFIX)}.run{number}{SUFFIX}")
+
+
+def of_test(tape: Path) -> Path:
+    """The test's own tape, if this is one of a program that it starts."""
+    name, dot, run = tape.name.removesuffix(SUFFIX).rpartition(".run")
+    return tape.with_name(f"{name}{SUFFIX}") if dot and run.isdigit() else tape
 
 
 def tapes_beside(module: Path) -> list[Path]:
