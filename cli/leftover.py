@@ -8,6 +8,8 @@ from tapeproxy.cli.rendering import Screen, count, printable
 from tapeproxy.tapes.errors import TapeproxyError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tapeproxy.proxy.recorded import Recorded
     from tapeproxy.proxy.scrubs import Checked, ScrubbedTape
     from tapeproxy.tapes.leftovers import Leftover
@@ -47,14 +49,20 @@ def after_recording(recorded: "Recorded", environment: Mapping[str, str], rules:
 
     It is looked at for a few seconds at most. Raises nothing: the run is over, and its tape is there.
     """
+    yield from suspicious(recorded.path, environment, rules)
+
+
+def suspicious(path: "Path", environment: Mapping[str, str], rules: "RedactionRules | None" = None) -> Iterator[str]:
+    """The same of any tape. `rules`: more than the usual ones."""
     from tapeproxy.proxy.scrubs import ScrubRules, Watch, check_tape
 
-    see = f"tapeproxy scrub --check {shlex.quote(str(recorded.path))}"
-    if recorded.size > _LARGE:
+    see = f"tapeproxy scrub --check {shlex.quote(str(path))}"
+    if path.is_file() and path.stat().st_size > _LARGE:
         yield f"the tape was not looked through for secrets, for its size; do it with: {see}"
         return
     try:
-        checked = check_tape(recorded.path, Watch(environment, ScrubRules(redaction=rules)), seconds=_PATIENCE)
+        sought = ScrubRules() if rules is None else ScrubRules(redaction=rules)
+        checked = check_tape(path, Watch(environment, sought), seconds=_PATIENCE)
     except TapeproxyError as error:
         yield f"the tape could not be looked through for secrets: {printable(error.what)}"
         return
