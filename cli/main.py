@@ -50,6 +50,7 @@ COMMANDS: dict[str, _Lazy] = {
     "bisect": _Lazy("bisect", "command", "Find the event or the commit at which a run turns bad."),
     "minimize": _Lazy("minimize", "command", "Find the values of a tape that a failure needs."),
     "repro": _Lazy("repro", "command", "Make a test of a taped run, with its tape beside it."),
+    "ci": _Lazy("ci", "command", "Make one summary of reports, for a CI's page."),
     "encrypt": _Lazy("encrypt", "command", "Encrypt a tape with a passphrase or a key file."),
     "decrypt": _Lazy("encrypt", "decrypt", "Make a plain tape of an encrypted one."),
     "sign": _Lazy("sign", "command", "Sign a tape, so that nobody can make another in its place."),

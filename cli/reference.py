@@ -53,12 +53,15 @@ is one of ours, the last lines on the terminal tell them apart.
 | `exit_code` | what `replay` exits with |
 | `agent_exit_code` | the agent's own, 128 + N when signal N ended it |
 | `stopped_by` | `timeout`, `violations` or `user` when the run was ended; else null |
+| `tape` | its path; not in the reports within `verify --json` and of `stop` |
 | `exchanges` | how many are on the tape |
 | `served` | how many answers were given from it |
 | `live` | requests that went to servers of the run itself |
 | `tools` | how many calls of tools got what is on it ([HINTS.md](HINTS.md)) |
 | `covered` | the numbers of the exchanges that the bodies of these calls had asked for, and did not |
 | `taped_ns`, `took_ns` | how long the run took when it was recorded, and now, in nanoseconds |
+| `usage` | what the answers that were given had cost: a list of `model`, `calls`, `tokens_in`, `tokens_out` and \
+`uncounted` (calls that do not say all their tokens) |
 | `violations` | a list of `kind` (a short stable word), `request`, `what` (a sentence), and often `nearest` |
 | `waiting`, `left` | of a violation: the first taped answers that nobody asked for yet, and how many there are |
 | `nearest` | `exchange` (its number), `request`, `score` (0 to 1), `used` (it was given already), \

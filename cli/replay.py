@@ -127,7 +127,7 @@ def command(
     elif not quiet and not run.no_shim and (line := unexplained(result, path, settings.argv)):
         click.echo(f"tapeproxy: {line}", err=True)
     if report is not None:
-        write_report(report, result.to_json())
+        write_report(report, {"tape": str(path)} | result.to_json())
     return result.exit_code
 
 

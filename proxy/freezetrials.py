@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tapeproxy.tapes.cireports import reason_of
 from tapeproxy.tapes.frozentests import Expect
 from tapeproxy.tapes.tracebacks import death
 
@@ -105,5 +106,4 @@ def doubt_of_pytest(pytest: Pytest, expect: Expect) -> str:
     said = done.stdout.decode(errors="replace")
     if "No module named pytest" in said:
         return f"there is no pytest for {pytest.python}: name the Python that has it with --python"
-    lines = [line for line in said.splitlines() if line.startswith("E ")] or said.strip().splitlines() or [""]
-    return f"pytest exits {done.returncode}: {lines[0].removeprefix('E').strip()}"
+    return f"pytest exits {done.returncode}: {reason_of(said)}"

@@ -94,6 +94,8 @@ class Replayed:
 
     def to_json(self, trace: str | None = None) -> dict[str, Any]:
         """The report of `--report`; `trace`: what `trace()` gives, where it is known already."""
+        from tapeproxy.tapes.usage import usage_of  # reads answers of models: a replay alone never does
+
         return {
             "exit_code": self.exit_code,
             "agent_exit_code": None if self.outcome is None else self.outcome.exit_code,
@@ -105,6 +107,7 @@ class Replayed:
             "covered": [exchange.number for exchange in self.covered],
             "taped_ns": self.taped_ns,
             "took_ns": self.took_ns,
+            "usage": [one.to_json() for one in usage_of((*self.answered, *self.covered))],
             "violations": [violation.to_json() for violation in self.violations],
             "drifts": [drift.to_json() for drift in self.drifts],
             "unused": [exchange.number for exchange in self.unused],

@@ -1,10 +1,8 @@
 """A tape as a transcript in Markdown: what was said to models, and what was fetched in between, lane by lane.
 
-What comes from a tape stands in code, fenced by more ticks than it holds: no markup of it is taken for ours.
-https://spec.commonmark.org/0.31.2/#fenced-code-blocks
+What comes from a tape stands in code: no markup of it is taken for ours.
 """
 
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +16,7 @@ from tapeproxy.tapes.exports import Lost
 from tapeproxy.tapes.indenting import indent_json
 from tapeproxy.tapes.invisible import spelled
 from tapeproxy.tapes.lanepairs import depth_first
+from tapeproxy.tapes.markdowntext import code, fenced
 from tapeproxy.tapes.outcomes import outcome
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.tokens import replace_tokens
@@ -26,7 +25,6 @@ _LONGEST: Final = 20_000
 """Characters of a message, or of a body."""
 _REMEMBERED: Final = 8
 """Conversations of a lane that a call may go on with."""
-_TICKS = re.compile(r"`+")
 
 
 def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:
@@ -138,9 +136,7 @@ class _Transcript:
         if len(text) > _LONGEST:
             self.cut += 1
             text = f"{text[:_LONGEST]}\n… and {len(text) - _LONGEST} more characters"
-        text = _plain(text)
-        fence = "`" * max(3, _longest_run(text) + 1)
-        return f"\n{fence}text\n{text}{'' if text.endswith('\n') else '\n'}{fence}\n"
+        return f"\n{fenced(_plain(text))}"
 
 
 def _ended(exchange: Exchange) -> str:
@@ -177,17 +173,9 @@ def _redacted(_: bytes) -> bytes:
 
 
 def _code(text: str) -> str:
-    """One line of text as code. https://spec.commonmark.org/0.31.2/#code-spans"""
-    text = " ".join(_plain(text).split()) or " "
-    ticks = "`" * (_longest_run(text) + 1)
-    space = " " if text[0] in "` " or text[-1] in "` " else ""
-    return f"{ticks}{space}{text}{space}{ticks}"
+    return code(_plain(text))
 
 
 def _safe(role: str) -> str:
     """A provider's word for who speaks; whatever else stands there is code."""
     return role if role.isascii() and role.isalnum() else _code(role)
-
-
-def _longest_run(text: str) -> int:
-    return max(map(len, _TICKS.findall(text)), default=0)
