@@ -189,7 +189,8 @@ def _show_tools(path: Path, tape: "Tape", *, as_json: bool) -> None:
 
 def _show_exchange(exchange: "Exchange", of: int, *, as_json: bool) -> None:
     if as_json:
-        from tapeproxy.cli.documents import dump, exchange_document
+        from tapeproxy.cli.documents import dump
+        from tapeproxy.tapes.documents import exchange_document
 
         click.echo(dump(exchange_document(exchange)))
         return
