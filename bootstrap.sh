@@ -48,5 +48,5 @@ echo "bootstrap: installing $(grep -c "^[A-Za-z0-9].*==" requirements.lock) pack
 "$venv/bin/python" -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
 # Compiled once, also where Python is told not to write bytecode: else it takes half of every start.
-"$venv/bin/python" -m compileall -q proxy addons tapes cli testing shim hints plugin
+"$venv/bin/python" -m compileall -q proxy addons tapes cli testing shim hints plugin web
 touch "$venv/.ready"

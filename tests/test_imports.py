@@ -13,7 +13,8 @@ ALLOWED = {
     "tapes": set[str](),
     "addons": {"tapes"},
     "proxy": {"addons", "tapes"},
-    "cli": {"proxy", "addons", "tapes", "testing"},
+    "web": {"tapes"},
+    "cli": {"web", "proxy", "addons", "tapes", "testing"},
     "testing": {"proxy", "tapes"},
     "plugin": {"proxy", "tapes"},
 }

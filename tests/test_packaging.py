@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ["proxy", "addons", "tapes", "cli", "testing", "shim", "hints", "plugin"]
+PACKAGES = ["proxy", "addons", "tapes", "cli", "testing", "shim", "hints", "plugin", "web"]
 GOLDEN = ROOT / "tests" / "golden" / "v1.tape.jsonl.gz"
 
 

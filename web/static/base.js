@@ -1,0 +1,72 @@
+/* What all scripts of the page share: the namespace, formats, and text that can't act. No build step: plain scripts. */
+'use strict';
+var tp = { html: htmPreact.html, render: htmPreact.render, hooks: htmPreact, views: {} };
+
+/* Everything from a tape is put on the page as text nodes (preact) or on a canvas. These characters would hide, turn
+   the writing direction or act in a terminal: they are spelled out. The same set as tapes/invisible.py. */
+tp.INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?:[^\ud800-\udbff]|^)[\udc00-\udfff]|[\u{e0000}-\u{e0fff}]/gu;
+tp.spelled = function (text) {
+  return String(text).replace(tp.INVISIBLE, function (found) {
+    return Array.from(found, function (one) {
+      var code = one.codePointAt(0);
+      return one.length === 1 && code > 0x1f && !one.match(tp.INVISIBLE) ? one : '\\u{' + code.toString(16) + '}';
+    }).join('');
+  });
+};
+
+/* Microseconds, for people. */
+tp.duration = function (us) {
+  if (us === null || us === undefined) return '';
+  if (us < 1000) return us + ' µs';
+  if (us < 1e6) return (us / 1000).toFixed(us < 1e4 ? 1 : 0) + ' ms';
+  if (us < 6e7) return (us / 1e6).toFixed(us < 1e7 ? 2 : 1) + ' s';
+  return Math.floor(us / 6e7) + ' min ' + Math.round((us % 6e7) / 1e6) + ' s';
+};
+tp.size = function (bytes) {
+  if (bytes < 1000) return bytes + ' B';
+  if (bytes < 1e6) return (bytes / 1e3).toFixed(1) + ' kB';
+  return (bytes / 1e6).toFixed(1) + ' MB';
+};
+tp.count = function (n, word) { return n + ' ' + word + (n === 1 ? '' : 's'); };
+tp.clip = function (text, most) { return text.length > most ? text.slice(0, most - 1) + '…' : text; };
+
+/* First place in a sorted array that is not below `value`. */
+tp.bisect = function (array, value, at) {
+  var low = 0, high = array.length;
+  while (low < high) {
+    var middle = (low + high) >> 1;
+    if ((at ? at(array[middle]) : array[middle]) < value) low = middle + 1; else high = middle;
+  }
+  return low;
+};
+
+/* base64 to bytes, and bytes of gzip to bytes. */
+tp.unbase64 = function (text) {
+  var raw = atob(text), bytes = new Uint8Array(raw.length);
+  for (var at = 0; at < raw.length; at++) bytes[at] = raw.charCodeAt(at);
+  return bytes;
+};
+tp.gunzip = async function (bytes) {
+  var stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+};
+
+/* A store: `get()`, `set(changes)`, `watch(fn)`. Watchers are called once for all changes of a turn. */
+tp.store = function (state) {
+  var watchers = [], due = false;
+  return {
+    get: function () { return state; },
+    set: function (changes) {
+      state = Object.assign({}, state, changes);
+      if (due) return;
+      due = true;
+      queueMicrotask(function () { due = false; watchers.slice().forEach(function (fn) { fn(state); }); });
+    },
+    watch: function (fn) { watchers.push(fn); return function () { watchers = watchers.filter(function (one) { return one !== fn; }); }; },
+  };
+};
+tp.useStore = function (store) {
+  var pair = htmPreact.useState(store.get());
+  htmPreact.useEffect(function () { return store.watch(pair[1]); }, [store]);
+  return pair[0];
+};

@@ -1,0 +1,132 @@
+/* The tape as the page holds it: columns of the outline, labels and ranks as they come, the filter, the order. */
+'use strict';
+tp.Model = class {
+  constructor(source) {
+    this.source = source;
+    this.tape = null;
+    this.lanes = [];
+    this.hosts = [];
+    this.rows = [];        // by place; a row is an object of the outline's columns
+    this.byNumber = new Map();
+    this.edges = [];
+    this.marks = [];
+    this.ranked = false;
+    this.version = 0;
+    this.changed = tp.store({ version: 0 });
+  }
+
+  async load() {
+    this.take(await this.source.outline());
+    var self = this;
+    // Ranks and labels cost the server more: the page is there before they are.
+    (async function () {
+      try { self.takeRanks(await self.source.ranks()); } catch (error) { console.warn('ranks', error); }
+    })();
+    (async function () {
+      for (var from = 1; from <= self.rows.length; from += 250) {
+        try { self.takeLabels(await self.source.labels(from, from + 249)); } catch (error) { console.warn('labels', error); break; }
+        if (self.source.embedded) break;
+      }
+    })();
+  }
+
+  take(outline) {
+    this.tape = outline.tape;
+    this.lanes = outline.lanes.map(function (lane, at) {
+      return Object.assign({ at: at, label: lane.name ? lane.name + ' (' + lane.id + ')' : lane.id || 'no lane', rows: [], depth: 0 }, lane);
+    });
+    for (var lane of this.lanes) lane.depth = lane.parent === null ? 0 : this.lanes[lane.parent].depth + 1;
+    this.edges = outline.edges;
+    this.marks = outline.marks;
+    var columns = outline.rows, hosts = columns.hosts, names = Object.keys(columns).filter(function (name) { return name !== 'hosts'; });
+    for (var at = 0; at < columns.number.length; at++) {
+      var number = columns.number[at], row = this.byNumber.get(number);
+      if (!row) {
+        row = { number: number, rank: number, words: '', said: '', model: null, dialect: null, tokens_in: null, tokens_out: null, error: null };
+        this.byNumber.set(number, row);
+        this.rows.push(row);
+      }
+      for (var name of names) row[name] = columns[name][at];
+      row.host = hosts[columns.host[at]];
+    }
+    this.seat();
+    this.bump();
+  }
+
+  /* Where exchanges of one lane overlap they stand below each other. */
+  seat() {
+    for (var lane of this.lanes) { lane.rows = []; lane.depthOfRows = 1; }
+    var now = this.end();
+    for (var row of this.rows) {
+      row.stop = row.end === null ? Math.max(now, row.at) : Math.max(row.end, row.at);
+      this.lanes[row.lane].rows.push(row);
+    }
+    for (var one of this.lanes) {
+      one.rows.sort(function (a, b) { return a.at - b.at || a.number - b.number; });
+      var free = [];
+      for (var item of one.rows) {
+        var seat = free.findIndex(function (until) { return until <= item.at; });
+        if (seat < 0) seat = free.length < 6 ? free.length : 5;
+        free[seat] = item.stop;
+        item.seat = seat;
+      }
+      one.depthOfRows = Math.max(1, free.length);
+      var most = -Infinity;
+      one.until = one.rows.map(function (row) { most = Math.max(most, row.stop); return most; });
+      one.byRank = null;
+    }
+  }
+
+  end() {
+    var last = this.tape ? this.tape.duration : 0;
+    for (var row of this.rows) last = Math.max(last, row.end === null ? row.at : row.end);
+    return last;
+  }
+
+  takeLabels(columns) {
+    for (var at = 0; at < columns.number.length; at++) {
+      var row = this.byNumber.get(columns.number[at]);
+      if (row) for (var name in columns) row[name] = columns[name][at];
+    }
+    this.bump();
+  }
+
+  takeRanks(columns) {
+    var self = this;
+    columns.number.forEach(function (number, at) {
+      var row = self.byNumber.get(number);
+      if (row) { row.rank = columns.rank[at]; row.order = at; }
+    });
+    this.ranked = true;
+    for (var lane of this.lanes) lane.byRank = null;
+    this.bump();
+  }
+
+  bump() { this.version++; this.changed.set({ version: this.version }); }
+
+  failed(row) { return (row.how !== 'complete' && row.how !== null) || row.status >= 400; }
+
+  /* A filter is words: `host:api status:5 model:gpt lane:bob how:reset source:live method:post`, others anywhere. */
+  filter(text) {
+    var self = this, tests = [];
+    for (var word of text.trim().split(/\s+/).filter(Boolean)) {
+      var found = /^(-?)(host|status|model|lane|how|source|method|path|is):(.*)$/i.exec(word);
+      tests.push(this.test(found ? found[2].toLowerCase() : '', (found ? found[3] : word.replace(/^-/, '')).toLowerCase(), found ? found[1] === '-' : /^-./.test(word)));
+    }
+    return this.rows.filter(function (row) { return tests.every(function (test) { return test.call(self, row); }); });
+  }
+
+  test(field, value, not) {
+    var self = this;
+    function has(text) { return text !== null && text !== undefined && String(text).toLowerCase().includes(value); }
+    return function (row) {
+      var yes;
+      if (field === 'status') yes = row.status !== null && String(row.status).startsWith(value);
+      else if (field === 'lane') yes = has(self.lanes[row.lane].label);
+      else if (field === 'is') yes = value === 'failed' ? self.failed(row) : value === 'llm' ? row.dialect !== null : value === 'streamed' ? row.chunks > 1 : value === 'inside' ? row.inside : false;
+      else if (field) yes = has(row[field]);
+      else yes = has(row.path) || has(row.host) || has(row.model) || has(row.words) || has(row.said) || has(row.method) || String(row.number) === value;
+      return yes !== not;
+    };
+  }
+};
