@@ -230,5 +230,3 @@ def _few(text: str) -> str:
 
 def _us(ns: int) -> int:
     return ns // 1000
-
-

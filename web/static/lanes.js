@@ -1,0 +1,369 @@
+/* The swimlanes: one canvas that draws what is on screen, and nothing else. Knows pixels; the model knows the tape. */
+'use strict';
+tp.Lanes = class {
+  /* `pick(number)` is called for a click on an exchange. */
+  constructor(canvas, model, pick) {
+    this.canvas = canvas;
+    this.model = model;
+    this.pick = pick;
+    this.axis = 'time';
+    this.from = 0;
+    this.to = 1;
+    this.top = 0;
+    this.selected = null;
+    this.ringed = new Set();
+    this.shown = null;        // null: all; else a Set of numbers that the filter leaves
+    this.due = false;
+    this.frames = [];         // ms of main-thread work of the last drawings
+    this.gutter = 170;
+    this.rowHeight = 14;
+    var self = this;
+    canvas.addEventListener('wheel', function (event) { self.wheel(event); }, { passive: false });
+    canvas.addEventListener('mousedown', function (event) { self.press(event); });
+    canvas.addEventListener('mousemove', function (event) { self.hover(event); });
+    canvas.addEventListener('mouseleave', function () { self.hint(null); });
+    new ResizeObserver(function () { self.draw(); }).observe(canvas);
+    model.changed.watch(function () { self.grown(); });
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', function () { self.colours = null; self.draw(); });
+    this.hinted = document.createElement('div');
+    this.hinted.className = 'hint';
+    this.hinted.hidden = true;
+    canvas.parentNode.appendChild(this.hinted);
+  }
+
+  span() {
+    if (this.axis === 'rank') {
+      var most = 1;
+      for (var row of this.model.rows) most = Math.max(most, row.rank);
+      return [0, most + 2];
+    }
+    return [0, Math.max(1, this.model.end())];
+  }
+
+  fit() {
+    var span = this.span(), pad = (span[1] - span[0]) * 0.02;
+    this.from = span[0] - pad;
+    this.to = span[1] + pad;
+    this.fitted = true;
+    this.draw();
+  }
+
+  grown() {
+    if (this.fitted !== false) this.fit(); else this.draw();
+  }
+
+  setAxis(axis) { this.axis = axis; this.fit(); }
+
+  begin(row) { return this.axis === 'rank' ? row.rank - 0.8 : row.at; }
+  stop(row) { return this.axis === 'rank' ? row.rank + 0.8 : row.stop; }
+  x(value) { return this.gutter + (value - this.from) / (this.to - this.from) * (this.width - this.gutter); }
+  at(x) { return this.from + (x - this.gutter) / (this.width - this.gutter) * (this.to - this.from); }
+
+  /* Lanes with their heights: y of each, in the coordinates of the whole picture. */
+  places() {
+    var y = 24, self = this;
+    return this.model.lanes.map(function (lane) {
+      var height = (self.axis === 'rank' ? 1 : lane.depthOfRows) * self.rowHeight + 8;
+      var place = { lane: lane, y: y, height: height };
+      y += height;
+      return place;
+    });
+  }
+
+  rowsOf(lane) {
+    if (this.axis === 'time') return { rows: lane.rows, until: lane.until };
+    if (!lane.byRank) {
+      var rows = lane.rows.slice().sort(function (a, b) { return a.rank - b.rank; });
+      lane.byRank = { rows: rows, until: rows.map(function (row) { return row.rank + 0.8; }) };
+    }
+    return lane.byRank;
+  }
+
+  draw() {
+    if (this.due) return;
+    this.due = true;
+    var self = this;
+    requestAnimationFrame(function () {
+      self.due = false;
+      var began = performance.now();
+      self.paint();
+      self.frames.push(performance.now() - began);
+      if (self.frames.length > 600) self.frames.shift();
+    });
+  }
+
+  palette() {
+    if (!this.colours) {
+      var style = getComputedStyle(document.documentElement), colours = this.colours = {};
+      for (var name of ['ink', 'dim', 'line', 'paper', 'stripe', 'recorded', 'reused', 'mutated', 'live', 'failed', 'inside', 'accent', 'edge', 'mark', 'llm']) {
+        colours[name] = style.getPropertyValue('--' + name).trim();
+      }
+    }
+    return this.colours;
+  }
+
+  colour(row) {
+    var colours = this.palette();
+    if (this.model.failed(row)) return colours.failed;
+    if (row.source && colours[row.source]) return colours[row.source];
+    if (row.inside) return colours.inside;
+    return row.dialect ? colours.llm : colours.recorded;
+  }
+
+  paint() {
+    var canvas = this.canvas, ratio = devicePixelRatio || 1;
+    this.width = canvas.clientWidth;
+    this.height = canvas.clientHeight;
+    if (canvas.width !== Math.round(this.width * ratio) || canvas.height !== Math.round(this.height * ratio)) {
+      canvas.width = Math.round(this.width * ratio);
+      canvas.height = Math.round(this.height * ratio);
+    }
+    var pen = canvas.getContext('2d'), colours = this.palette();
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, this.width, this.height);
+    pen.font = '11px ui-sans-serif, system-ui, sans-serif';
+    pen.textBaseline = 'middle';
+    this.placed = this.places();
+    var last = this.placed[this.placed.length - 1];
+    this.full = last ? last.y + last.height + 8 : 0;
+    this.top = Math.max(0, Math.min(this.top, this.full - this.height));
+    this.seen = [];
+    for (var at = 0; at < this.placed.length; at++) {
+      var place = this.placed[at], y = place.y - this.top;
+      if (y + place.height < 0 || y > this.height) continue;
+      if (at % 2) { pen.fillStyle = colours.stripe; pen.fillRect(0, y, this.width, place.height); }
+      this.paintLane(pen, place, y);
+    }
+    this.paintEdges(pen);
+    this.paintMarks(pen);
+    this.paintGutter(pen);
+    this.paintAxis(pen);
+  }
+
+  paintLane(pen, place, y) {
+    var found = this.rowsOf(place.lane), rows = found.rows, colours = this.palette();
+    var first = tp.bisect(found.until, this.from), lastX = [], lastColour = [];
+    for (var at = first; at < rows.length; at++) {
+      var row = rows[at], begin = this.begin(row);
+      if (begin > this.to) break;
+      if (this.stop(row) < this.from) continue;
+      var x = Math.max(this.gutter, this.x(begin)), right = Math.min(this.width, this.x(this.stop(row)));
+      var width = Math.max(2, right - x), seat = this.axis === 'rank' ? 0 : row.seat;
+      var dimmed = this.shown !== null && !this.shown.has(row.number), chosen = row.number === this.selected || this.ringed.has(row.number);
+      var colour = this.colour(row);
+      // Bars that would fall on the same pixels are drawn once.
+      if (width <= 2 && !chosen && lastX[seat] === Math.round(x) && lastColour[seat] === colour + dimmed) continue;
+      lastX[seat] = Math.round(x);
+      lastColour[seat] = colour + dimmed;
+      var top = y + 4 + seat * this.rowHeight, height = this.rowHeight - 3;
+      pen.globalAlpha = dimmed ? 0.15 : 1;
+      this.paintBar(pen, row, x, width, top, height, colour, colours);
+      if (chosen) {
+        pen.globalAlpha = 1;
+        pen.strokeStyle = row.number === this.selected ? colours.ink : colours.accent;
+        pen.lineWidth = 2;
+        pen.strokeRect(x - 1.5, top - 1.5, width + 3, height + 3);
+      }
+      this.seen.push([x, right, top, top + height, row.number]);
+    }
+    pen.globalAlpha = 1;
+  }
+
+  paintBar(pen, row, x, width, top, height, colour, colours) {
+    pen.fillStyle = colour;
+    if (this.axis === 'time' && row.first !== null && width > 6) {
+      // Until the first byte the bar is light: that is what the agent waited for.
+      var split = Math.min(x + width, Math.max(x, this.x(row.first))), alpha = pen.globalAlpha;
+      pen.globalAlpha = alpha * 0.4;
+      pen.fillRect(x, top, split - x, height);
+      pen.globalAlpha = alpha;
+      pen.fillRect(split, top, Math.max(1, x + width - split), height);
+      if (row.ticks && row.ticks.length > 1 && width > 24) {
+        pen.fillStyle = colours.paper;
+        var lastTick = -9;
+        for (var tick of row.ticks) {
+          var tx = this.x(tick);
+          if (tx - lastTick < 3 || tx < this.gutter || tx > this.width) continue;
+          pen.fillRect(tx, top + 2, 1, height - 4);
+          lastTick = tx;
+        }
+      }
+    } else {
+      pen.fillRect(x, top, width, height);
+    }
+    if (width > 40) {
+      pen.fillStyle = colours.paper;
+      pen.save();
+      pen.beginPath();
+      pen.rect(x, top, width, height);
+      pen.clip();
+      pen.fillText(tp.spelled(tp.clip(row.number + ' ' + (row.model || row.path), 60)), x + 3, top + height / 2 + 0.5);
+      pen.restore();
+    }
+  }
+
+  /* Where a lane stood when it had made `n` requests: on the axis. `n` null: at its end. */
+  moment(lane, n, after) {
+    var rows = this.rowsOf(lane).rows;
+    if (!rows.length) return null;
+    if (n === null) return this.stop(rows[rows.length - 1]);
+    if (after) return n > 0 && rows[n - 1] ? this.stop(rows[Math.min(n, rows.length) - 1]) : this.begin(rows[0]);
+    return rows[n] ? this.begin(rows[n]) : this.stop(rows[rows.length - 1]);
+  }
+
+  paintEdges(pen) {
+    var colours = this.palette(), drawn = 0;
+    pen.strokeStyle = colours.edge;
+    pen.lineWidth = 1;
+    pen.beginPath();
+    for (var edge of this.model.edges) {
+      var one = this.placed[edge[1]], other = this.placed[edge[3]];
+      if (!one || !other) continue;
+      var begin = this.moment(one.lane, edge[2], true), end = this.moment(other.lane, edge[4], false);
+      if (begin === null) begin = end;
+      if (end === null || (begin < this.from && end < this.from) || (begin > this.to && end > this.to)) continue;
+      var x = Math.max(this.gutter, this.x(begin)), x2 = Math.max(this.gutter, this.x(end));
+      var y = one.y + one.height / 2 - this.top, y2 = other.y + other.height / 2 - this.top;
+      if ((y < 0 && y2 < 0) || (y > this.height && y2 > this.height)) continue;
+      pen.moveTo(x, y);
+      pen.bezierCurveTo(x + 14, y, x2 - 14, y2, x2, y2);
+      if (++drawn > 3000) break;
+    }
+    pen.stroke();
+  }
+
+  paintMarks(pen) {
+    if (this.axis === 'rank') return;
+    var colours = this.palette(), lastX = new Map();
+    for (var mark of this.model.marks) {
+      if (mark[1] < this.from || mark[1] > this.to) continue;
+      var place = mark[0] === null ? null : this.placed[mark[0]], x = Math.round(this.x(mark[1]));
+      if (x < this.gutter) continue;
+      var y = place ? place.y + place.height - 4 - this.top : 18;
+      if (y < 0 || y > this.height || lastX.get(y) === x) continue;
+      lastX.set(y, x);
+      pen.fillStyle = mark[2] === 'note' ? colours.failed : colours.mark;
+      pen.fillRect(x, y, mark[2] === 'clock' ? 1 : 3, 3);
+    }
+  }
+
+  paintGutter(pen) {
+    var colours = this.palette();
+    pen.fillStyle = colours.paper;
+    pen.globalAlpha = 0.92;
+    pen.fillRect(0, 0, this.gutter - 4, this.height);
+    pen.globalAlpha = 1;
+    pen.fillStyle = colours.ink;
+    for (var place of this.placed) {
+      var y = place.y - this.top;
+      if (y + place.height < 0 || y > this.height) continue;
+      pen.fillText(tp.clip(tp.spelled(place.lane.label), 26), 8 + 8 * place.lane.depth, y + place.height / 2);
+    }
+  }
+
+  paintAxis(pen) {
+    var colours = this.palette(), span = this.to - this.from, steps = Math.max(2, Math.floor((this.width - this.gutter) / 110));
+    var step = Math.pow(10, Math.floor(Math.log10(span / steps)));
+    for (var factor of [1, 2, 5, 10]) if (span / (step * factor) <= steps) { step *= factor; break; }
+    if (this.axis === 'rank') step = Math.max(1, Math.round(step));
+    pen.fillStyle = colours.paper;
+    pen.fillRect(this.gutter, 0, this.width, 16);
+    pen.fillStyle = colours.dim;
+    pen.strokeStyle = colours.line;
+    pen.beginPath();
+    for (var value = Math.ceil(Math.max(0, this.from) / step) * step; value < this.to; value += step) {
+      var x = Math.round(this.x(value)) + 0.5;
+      if (x < this.gutter) continue;
+      pen.moveTo(x, 12);
+      pen.lineTo(x, 18);
+      pen.fillText(this.axis === 'rank' ? String(Math.round(value)) : tp.duration(Math.round(value)), x + 3, 8);
+    }
+    pen.stroke();
+    pen.fillText(this.axis === 'rank' ? 'causal rank' : 'time', 8, 8);
+  }
+
+  wheel(event) {
+    event.preventDefault();
+    var scale = event.deltaMode === 1 ? 16 : 1;
+    if (event.ctrlKey || event.metaKey) this.zoom(Math.exp(event.deltaY * scale * 0.004), event.offsetX);
+    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan((event.deltaX || event.deltaY) * scale);
+    else if (this.full > this.height) { this.top += event.deltaY * scale; this.draw(); } else this.pan(event.deltaY * scale);
+  }
+
+  zoom(factor, x) {
+    var middle = this.at(Math.max(this.gutter, x === undefined ? (this.width + this.gutter) / 2 : x)), span = this.span();
+    var least = this.axis === 'rank' ? 3 : 20, most = (span[1] - span[0]) * 1.2;
+    var size = Math.min(most, Math.max(least, (this.to - this.from) * factor)), share = (middle - this.from) / (this.to - this.from);
+    this.from = middle - size * share;
+    this.to = this.from + size;
+    this.fitted = false;
+    this.draw();
+  }
+
+  pan(pixels) {
+    var by = pixels / (this.width - this.gutter) * (this.to - this.from), span = this.span();
+    by = Math.max(span[0] - this.to + (this.to - this.from) * 0.1, Math.min(span[1] - this.from - (this.to - this.from) * 0.1, by));
+    this.from += by;
+    this.to += by;
+    this.fitted = false;
+    this.draw();
+  }
+
+  /* Bring an exchange on screen. */
+  show(number) {
+    this.selected = number;
+    var row = this.model.byNumber.get(number);
+    if (row) {
+      var begin = this.begin(row), size = this.to - this.from;
+      if (begin < this.from || begin > this.to) {
+        this.from = begin - size * 0.3;
+        this.to = this.from + size;
+      }
+      var place = this.placed && this.placed[row.lane];
+      if (place && (place.y - this.top < 20 || place.y + place.height - this.top > this.height)) this.top = place.y - this.height / 2;
+    }
+    this.draw();
+  }
+
+  hit(event) {
+    var x = event.offsetX, y = event.offsetY, best = null;
+    for (var one of this.seen || []) {
+      if (x >= one[0] - 2 && x <= Math.max(one[1], one[0] + 2) + 2 && y >= one[2] - 1 && y <= one[3] + 1) best = one[4];
+    }
+    return best;
+  }
+
+  press(event) {
+    var self = this, startX = event.clientX, moved = false, lastX = startX, lastY = event.clientY, number = this.hit(event);
+    function move(now) {
+      if (Math.abs(now.clientX - startX) > 3) moved = true;
+      if (moved) { self.pan(lastX - now.clientX); self.top += lastY - now.clientY; }
+      lastX = now.clientX;
+      lastY = now.clientY;
+    }
+    function up() {
+      removeEventListener('mousemove', move);
+      removeEventListener('mouseup', up);
+      if (!moved && number !== null) self.pick(number);
+    }
+    addEventListener('mousemove', move);
+    addEventListener('mouseup', up);
+  }
+
+  hover(event) {
+    var number = this.hit(event);
+    this.canvas.style.cursor = number === null ? 'default' : 'pointer';
+    this.hint(number === null ? null : this.model.byNumber.get(number), event);
+  }
+
+  hint(row, event) {
+    this.hinted.hidden = !row;
+    if (!row) return;
+    var lines = [row.number + '  ' + row.method + ' ' + row.host + row.path, (row.status || row.how || 'unfinished') + (row.model ? '  ' + row.model : '') + '  ' + tp.duration(row.end === null ? null : row.end - row.at)];
+    if (row.words) lines.push('← ' + row.words);
+    if (row.said) lines.push('→ ' + row.said);
+    this.hinted.textContent = lines.map(tp.spelled).join('\n');
+    this.hinted.style.left = Math.min(event.offsetX + 12, this.width - 380) + 'px';
+    this.hinted.style.top = event.offsetY + 14 + 'px';
+  }
+};
