@@ -37,11 +37,8 @@ def single_file(tape: Tape, ending: Ending, name: str, file: bytes | None) -> It
     yield f'<meta http-equiv=Content-Security-Policy content="{escape(policy)}">\n'.encode()
     yield b'<meta name=referrer content=no-referrer>\n<meta name=viewport content="width=device-width">\n'
     yield f"<title>{escape(spelled(name))}</title>\n".encode()
-    yield (
-        b"<style>"
-        + style
-        + b"</style>\n</head>\n<body>\n<div id=app>Loading\xe2\x80\xa6 (this page needs JavaScript)</div>\n"
-    )
+    yield b"<style>" + style + b"</style>\n</head>\n<body>\n"
+    yield b"<div id=app>Loading\xe2\x80\xa6 (this page needs JavaScript)</div>\n"
     yield b"<!-- The licences of what is included:\n" + asset(LICENCES).replace(b"--", b"- -") + b"\n-->\n"
     yield _json("tp-outline", outline(tape, ending, name))
     yield _json("tp-ranks", ranks(tape))
