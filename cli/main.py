@@ -44,6 +44,9 @@ COMMANDS: dict[str, _Lazy] = {
     ),
     "repair": _Lazy("repair", "command", "Close a tape whose recording was interrupted."),
     "show": _Lazy("show", "command", "Show what is on a tape, or one exchange whole."),
+    "serve": _Lazy(
+        "serve", "command", "Show tapes in a browser: lanes, exchanges, conversations, streams, as they are recorded."
+    ),
     "view": _Lazy("view", "command", "Write a tape as one page that opens from disk, offline."),
     "cat": _Lazy("cat", "command", "Print a tape as plain JSON."),
     "export": _Lazy("export", "command", "Write what is on a tape in a format of others."),

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 ALLOWED = {
     "tapes": set[str](),
     "addons": {"tapes"},
-    "proxy": {"addons", "tapes"},
+    "proxy": {"addons", "web", "tapes"},
     "web": {"tapes"},
     "cli": {"web", "proxy", "addons", "tapes", "testing"},
     "testing": {"proxy", "tapes"},

@@ -13,6 +13,8 @@ SCRIPTS: Final = (
     *("static/detail.js", "static/app.js"),
 )
 """Plain scripts, in the order in which they are loaded."""
+ONLINE: Final = "static/online.js"
+"""The last script of a page that a server gives out: it starts the page."""
 STYLE: Final = "static/viewer.css"
 LICENCES: Final = "vendor/LICENSES.txt"
 POLICY: Final = (
@@ -25,7 +27,7 @@ POLICY: Final = (
 @cache
 def asset(name: str) -> bytes:
     """One file of the page. Raises KeyError for a name that is not one."""
-    if name not in (*SCRIPTS, STYLE, LICENCES):
+    if name not in (*SCRIPTS, ONLINE, STYLE, LICENCES):
         raise KeyError(name)
     return (_HERE / name).read_bytes()
 

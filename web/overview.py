@@ -8,8 +8,7 @@ Columns are lists of one length, in the order of exchanges. Times are integer mi
 browser's numbers hold 53 bits. Names that repeat stand once in a list and are referred to by their place in it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from tapeproxy.tapes.calls import read_call
@@ -32,15 +31,17 @@ MARKS: Final = 20_000
 """Readings of clock and files, and notes, that get a mark."""
 
 
-def outline(tape: Tape, ending: Ending | None, name: str, *, first: int = 1) -> Json:
-    """The tape, its lanes, and its exchanges from number `first` on. `ending` None: it is being recorded."""
+def outline(tape: Tape, ending: Ending | None, name: str, *, only: Collection[int] | None = None) -> Json:
+    """The tape, its lanes, and its exchanges, or `only` those of these numbers. `ending` None: it is being recorded."""
     lanes = lane_ids(tape)
+    places = {lane: at for at, lane in enumerate(lanes)}
+    exchanges = outlines(tape.exchanges) if only is None else (tape.exchanges[number - 1] for number in sorted(only))
     return {
         "tape": _about(tape, ending, name),
         "lanes": [*_lanes(tape, lanes)],
-        "rows": _rows(tape, {lane: at for at, lane in enumerate(lanes)}, first),
-        "edges": _edges(tape, {lane: at for at, lane in enumerate(lanes)}),
-        "marks": _marks(tape, {lane: at for at, lane in enumerate(lanes)}),
+        "rows": _rows(exchanges, places),
+        "edges": _edges(tape, places),
+        "marks": _marks(tape, places),
     }
 
 
@@ -76,9 +77,8 @@ def labels(exchanges: Iterable[Exchange]) -> Json:
     return columns
 
 
-def ranks(tape: Tape) -> Json:
+def ranks(causality: Causality) -> Json:
     """The causal rank of each exchange, and the exchanges in causal order."""
-    causality = Causality.of(tape)
     order = list(causality.order())
     return {"number": order, "rank": [causality.rank(number) for number in order]}
 
@@ -129,7 +129,7 @@ def _lanes(tape: Tape, lanes: Sequence[str]) -> Iterator[Json]:
         }
 
 
-def _rows(tape: Tape, lanes: dict[str, int], first: int) -> Json:
+def _rows(exchanges: Iterable[Exchange], lanes: dict[str, int]) -> Json:
     hosts: dict[str, int] = {}
     columns: dict[str, list[Any]] = {
         name: []
@@ -138,7 +138,7 @@ def _rows(tape: Tape, lanes: dict[str, int], first: int) -> Json:
             *("inside", "size", "chunks", "ticks"),
         )
     }
-    for exchange in islice(outlines(tape.exchanges), first - 1, None):
+    for exchange in exchanges:
         request, response, end = exchange.request, exchange.response, exchange.end
         target = split_url(request.url)
         times = [_us(chunk.t) for chunk in exchange.chunks if chunk.t is not None]

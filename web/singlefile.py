@@ -41,9 +41,9 @@ def single_file(tape: Tape, ending: Ending, name: str, file: bytes | None) -> It
     yield b"<div id=app>Loading\xe2\x80\xa6 (this page needs JavaScript)</div>\n"
     yield b"<!-- The licences of what is included:\n" + asset(LICENCES).replace(b"--", b"- -") + b"\n-->\n"
     yield _json("tp-outline", outline(tape, ending, name))
-    yield _json("tp-ranks", ranks(tape))
-    yield _json("tp-labels", labels(tape.exchanges))
     causality = Causality.of(tape)
+    yield _json("tp-ranks", ranks(causality))
+    yield _json("tp-labels", labels(tape.exchanges))
     for first in range(0, len(tape.exchanges), _BLOCK):
         documents = [details(one, causality) for one in tape.exchanges[first : first + _BLOCK]]
         packed = gzip.compress(json.dumps(documents, ensure_ascii=True).encode(), 6, mtime=0)

@@ -94,7 +94,7 @@
     }
     return html`<header class="bar">
       <h1 title=${tp.spelled(tape.name)}>${tp.spelled(tape.argv.join(' ') || tape.name)}</h1>
-      <span class="dim">${tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} · ${tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}</span>
+      <span class="dim">${state.offline ? 'connection lost, trying again' : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} · ${tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}</span>
       <button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash, here in the browser">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>
       <span class="grow"></span>
       <input ref=${props.search} class="filter" type="search" placeholder="filter: status:5 host:api model:gpt lane:…   /" value=${state.query} onInput=${function (event) { store.set({ query: event.target.value }); }} aria-label="filter" />

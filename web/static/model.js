@@ -31,6 +31,10 @@ tp.Model = class {
   }
 
   take(outline) {
+    // A lane that is new may stand between others: rows know theirs by its id.
+    var ids = this.lanes.map(function (lane) { return lane.id; });
+    var places = new Map(outline.lanes.map(function (lane, at) { return [lane.id, at]; }));
+    for (var old of this.rows) old.lane = places.get(ids[old.lane]);
     this.tape = outline.tape;
     this.lanes = outline.lanes.map(function (lane, at) {
       return Object.assign({ at: at, label: lane.name ? lane.name + ' (' + lane.id + ')' : lane.id || 'no lane', rows: [], depth: 0 }, lane);

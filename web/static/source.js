@@ -2,9 +2,9 @@
    outline(), ranks(), labels(from, to), exchange(n), search(text), file(), and `live(changed)` where it can grow. */
 'use strict';
 tp.httpSource = function (id) {
-  var base = 'api/tapes/' + encodeURIComponent(id) + '/';
+  var base = '/api/tapes/' + encodeURIComponent(id) + '/';
   async function json(path) {
-    var reply = await fetch(base + path, { headers: { accept: 'application/json' } });
+    var reply = await fetch(base + path, { headers: { accept: 'application/json', 'x-tapeproxy-token': tp.token } });
     var body = await reply.json().catch(function () { return { error: reply.status + ' ' + reply.statusText }; });
     if (!reply.ok) throw new Error(body.error || String(reply.status));
     return body;
@@ -18,7 +18,7 @@ tp.httpSource = function (id) {
     labels: function (from, to) { return json('labels?from=' + from + '&to=' + to); },
     exchange: function (n) { return json('exchanges/' + n); },
     search: async function (text) { return (await json('search?q=' + encodeURIComponent(text))).numbers; },
-    file: async function () { return new Uint8Array(await (await fetch(base + 'file')).arrayBuffer()); },
+    file: async function () { return new Uint8Array(await (await fetch(base + 'file', { headers: { 'x-tapeproxy-token': tp.token } })).arrayBuffer()); },
   };
 };
 
