@@ -16,7 +16,7 @@ from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.records import Json
 from tapeproxy.web.library import ForkOrder
 
-_OPTIONS = frozenset({"--at", "--set", "--append", "--delete", "--text", "--status", "--model", "--env", "--clock"})
+_OPTIONS = frozenset({"--at", "--set", "--append", "--delete", "--text", "--status", "--model", "--request-set"})
 """What the page may ask for: edits. No file, no command, no address."""
 _OUTPUT = 20_000
 _PLAN_SECONDS = 60
@@ -64,7 +64,13 @@ class ForkingFolder(TapeFolder):
         size = one.output.seek(0, 2)
         one.output.seek(max(0, size - _OUTPUT))
         text = one.output.read().decode(errors="replace")
-        return {"running": code is None, "exit_code": code, "output": text, "child": one.child.name}
+        return {
+            "running": code is None,
+            "exit_code": code,
+            "output": text,
+            "child": one.child.name,
+            "begun": one.child.exists(),
+        }
 
     def stop_fork(self, number: int) -> None:
         process = self._forks[number].process

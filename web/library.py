@@ -80,7 +80,10 @@ class Library(Protocol):
         ...
 
     def fork_state(self, number: int) -> Json:
-        """`running`, `exit_code`, `output` (the end of what it printed) and `child`. Raises KeyError."""
+        """`running`, `exit_code`, `output` (the end of what it printed), `child`, and whether that tape has `begun`.
+
+        Raises KeyError.
+        """
         ...
 
     def stop_fork(self, number: int) -> None:

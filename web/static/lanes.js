@@ -104,6 +104,14 @@ tp.Lanes = class {
 
   colour(row) {
     var colours = this.palette();
+    if (this.planned) {
+      // What a fork would do with it.
+      if (!this.plannedOf || this.plannedOf.plan !== this.planned) {
+        this.plannedOf = { plan: this.planned, by: new Map() };
+        for (var lane of this.planned.lanes) for (var what of ['reused', 'mutated', 'live']) for (var number of lane[what]) this.plannedOf.by.set(number, what);
+      }
+      return colours[this.plannedOf.by.get(row.number) || 'recorded'];
+    }
     if (this.model.failed(row)) return colours.failed;
     if (row.source && colours[row.source]) return colours[row.source];
     if (row.inside) return colours.inside;

@@ -1,0 +1,78 @@
+/* Fork from the page: change a value of the chosen exchange, see what would be reused and asked anew, run it. */
+'use strict';
+(function () {
+  var html = tp.html, hooks = tp.hooks;
+  var KINDS = [
+    ['--text', 'the answer’s text', 'what the model says instead'],
+    ['--set', 'a value of the answer', '$.choices[0].message.content = "…"'],
+    ['--status', 'the answer’s status', '429'],
+    ['--request-set', 'a value of the request', '$.messages[0].content = "…"'],
+    ['--model', 'the model', 'gpt-4o'],
+  ];
+
+  function answerText(document_) {
+    var call = document_.call;
+    if (!call || !call.answer) return '';
+    return call.answer.parts.filter(function (part) { return part.kind === 'text'; }).map(function (part) { return part.text; }).join('');
+  }
+
+  tp.views.fork = function (props) {
+    var model = props.model, number = props.state.number, id = model.source.id;
+    var pair = hooks.useState({ kind: '--text', value: null, rerun: 'future', keyless: '' }), state = pair[0];
+    function set(changes) { pair[1](function (old) { return Object.assign({}, old, changes); }); }
+    hooks.useEffect(function () {
+      if (number === null) return;
+      model.source.exchange(number).then(function (found) {
+        var text = answerText(found);
+        set({ document: found, value: text, kind: text ? '--text' : '--set', plan: null, error: null });
+      }, function (error) { set({ error: error.message }); });
+    }, [number]);
+    hooks.useEffect(function () {
+      if (!state.plan) return undefined;
+      props.lanes.planned = state.plan;
+      props.lanes.draw();
+      return function () { props.lanes.planned = null; props.lanes.draw(); };
+    }, [state.plan]);
+    hooks.useEffect(function () {
+      if (!state.fork) return undefined;
+      var timer = setInterval(async function () {
+        try {
+          var now = await tp.ask('/api/forks/' + state.fork.fork);
+          set({ run: now });
+          if (!now.running) clearInterval(timer);
+        } catch (error) { set({ error: error.message }); clearInterval(timer); }
+      }, 400);
+      return function () { clearInterval(timer); };
+    }, [state.fork]);
+    if (number === null) return html`<div class="lower single"><p class="dim">Choose an exchange first, then press f.</p></div>`;
+
+    function order() {
+      var options = [['--at', String(number)], [state.kind, state.value]];
+      return { options: options, rerun: state.rerun, keyless: state.keyless.split(/[\s,]+/).filter(Boolean) };
+    }
+    async function act(path, done) {
+      set({ error: null, busy: true });
+      try { done(await tp.ask('/api/tapes/' + encodeURIComponent(id) + path, order())); } catch (error) { set({ error: error.message }); }
+      set({ busy: false });
+    }
+    function plan() { act('/plan', function (found) { set({ plan: found }); }); }
+    function run() { act('/fork', function (found) { set({ fork: found, run: null }); }); }
+    var kind = KINDS.find(function (one) { return one[0] === state.kind; });
+    return html`<div class="lower single"><div class="forking">
+      <h3>Fork at exchange ${number}</h3>
+      <p class="dim">What came before, and what knows nothing of it, is answered from the tape. What follows is asked anew, live.</p>
+      <label>change <select value=${state.kind} onChange=${function (event) { set({ kind: event.target.value, value: event.target.value === '--text' ? answerText(state.document) : '', plan: null }); }}>${KINDS.map(function (one) { return html`<option value=${one[0]}>${one[1]}</option>`; })}</select></label>
+      <textarea rows="6" spellcheck="false" placeholder=${kind[2]} value=${state.value || ''} onInput=${function (event) { set({ value: event.target.value, plan: null }); }} aria-label="new value"></textarea>
+      <label>asked anew <select value=${state.rerun} onChange=${function (event) { set({ rerun: event.target.value, plan: null }); }}><option value="future">all that follows</option><option value="changed">only what is not asked as on the tape</option></select></label>
+      <label>secret variables that no live call needs <input value=${state.keyless} placeholder="NAME, NAME" onInput=${function (event) { set({ keyless: event.target.value }); }} /></label>
+      <p><button class="plan" disabled=${state.busy} onClick=${plan}>what would happen</button> <button class="run" disabled=${state.busy || (state.run && state.run.running)} onClick=${run}>run it</button> <button onClick=${function () { props.store.set({ view: '' }); }}>close</button></p>
+      ${state.error && html`<pre class="bad error">${tp.spelled(state.error)}</pre>`}
+      ${state.plan && html`<div class="planned"><p><b>about ${tp.count(state.plan.live_calls, 'live call')}</b></p><table class="headers">${state.plan.lanes.map(function (lane) {
+        return html`<tr><th>${tp.spelled(lane.name)}</th><td>${['reused', 'mutated', 'live'].filter(function (what) { return lane[what].length; }).map(function (what) { return html`<span class="legend"><span class=${'dot ' + what}></span>${what} ${lane[what].join(', ')}</span>`; })}</td></tr>`;
+      })}</table></div>`}
+      ${state.fork && html`<div class="running"><p>${!state.run || state.run.running ? html`<b class="good">running</b> <button class="stop" onClick=${function () { tp.ask('/api/forks/' + state.fork.fork + '/stop', {}); }}>stop</button>` : html`<b>ended with exit code ${state.run.exit_code}</b>`}
+        ${state.run && state.run.begun && html`<a class="child" href=${'/tape/' + encodeURIComponent(state.fork.child)} target="_blank" rel="noopener">${tp.spelled(state.fork.child)}</a>`}</p>
+        <pre class="output">${tp.spelled((state.run && state.run.output) || '')}</pre></div>`}
+    </div></div>`;
+  };
+})();
