@@ -131,7 +131,7 @@ def test_the_bare_environment_is_bare(bare: Path, tmp_path: Path) -> None:
     code = """
 import importlib.util, tapeproxy
 print(tapeproxy.__file__)
-print([name for name in ("mitmproxy", "httpx", "openai", "pytest", "h2") if importlib.util.find_spec(name)])
+print([name for name in ("mitmproxy", "httpx", "openai", "pytest", "starlette") if importlib.util.find_spec(name)])
 """
     where, found = run(bare, tmp_path, "-c", code).splitlines()
     assert Path(where).is_relative_to(bare.parents[1])
