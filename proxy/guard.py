@@ -89,6 +89,11 @@ class GuardPlan:
 
         return landlock.confinement({proxy_port, *self._ports()})
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the kernel lets children reach nothing but loopback."""
+        return self.level in (Guard.NAMESPACE, Guard.LANDLOCK) and not self.allow
+
     def count_refused(self) -> int:
         """How many attempts of whatever program the kernel has refused, all told; only a namespace counts them."""
         if self.level is not Guard.NAMESPACE:

@@ -13,6 +13,7 @@ import pytest
 
 from tapeproxy.proxy.commands import CommandNotFoundError
 from tapeproxy.proxy.comparing import Run
+from tapeproxy.proxy.guard import Guard, GuardPlan, HostPort
 from tapeproxy.proxy.repeating import Begun, Repeated, repeat
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replaying import Wire
@@ -161,6 +162,20 @@ def test_without_lanes_there_is_no_order(tape: Path, match: str) -> None:
         "paths = ['/missing', '/now?city=Paris']\nfor path in paths if once_before('x') else paths[::-1]: ask(path)"
     )
     assert repeated(tape, program, match=match).identical == 2
+
+
+@pytest.mark.parametrize(
+    ("guard", "alone"),
+    [
+        (GuardPlan(Guard.NAMESPACE), True),
+        (GuardPlan(Guard.NAMESPACE, allow=(HostPort("db.example", 5432),)), False),
+        (GuardPlan(Guard.AUDIT), False),
+        (GuardPlan(Guard.NONE), False),
+    ],
+)
+def test_the_public_roots_are_trusted_where_somebody_can_be_reached(tape: Path, guard: GuardPlan, alone: bool) -> None:
+    (run,) = repeated(tape, "print(open(os.environ['SSL_CERT_FILE']).read().count('BEGIN CERT'))", 1, guard=guard).runs
+    assert (run.stdout.text == b"1\n") is alone
 
 
 def test_with_lanes_there_is_one(tape: Path) -> None:
