@@ -69,7 +69,7 @@ child.wait()
 def test_locks_wait_really_in_a_replay(python: Path, sidecar: Path) -> None:
     reads = [{"k": "clock", "lane": "m", "n": 0, "ns": 10**18}, {"k": "end", "lane": "m", "reads": 10**9}]
     waited = run(WAITS, mode="replay", python=python, sidecar=sidecar, reads=reads)
-    assert all(0.19 < seconds < 2 for seconds in waited.json.values()), waited.json
+    assert all(0.19 < seconds < 10 for seconds in waited.json.values()), waited.json
     assert json.dumps(waited.json)
 
 

@@ -44,8 +44,9 @@ def test_sleep(python: Path, sidecar: Path) -> None:
             time.sleep(seconds)
             assert time.monotonic() - start >= seconds and time.time() - wall >= seconds
             print(time.time(), time.monotonic())"""
-    _, recorded, replayed = both(code, python, sidecar)
-    assert replayed < recorded / 2
+    both(code, python, sidecar)
+    _, took = replay("import time; time.sleep(60)", python, sidecar)
+    assert took < 30
 
 
 ARGUMENTS = """
@@ -90,7 +91,7 @@ def test_an_alarm_goes_off_in_time_that_is_skipped(python: Path, sidecar: Path) 
         print(len(rung))"""
     lines, recorded, replayed = both(code, python, sidecar)
     assert lines == ["late 2", "late again", "2"]
-    assert replayed < recorded / 2
+    assert replayed < recorded - 0.5
 
 
 @everywhere
@@ -203,10 +204,11 @@ async def main():
     assert 0.2 <= loop.time() - before < 5
 run(main)
 """
-    lines, recorded, replayed = both(ASYNC + code, python, sidecar)
+    lines, recorded, _ = both(ASYNC + code, python, sidecar)
     assert "timed out slept" in lines[0]
     assert 0.7 <= float(lines[1]) < recorded
-    assert replayed < recorded / 2
+    _, took = replay(ASYNC + "asyncio.run(asyncio.sleep(60))", python, sidecar)
+    assert took < 30
 
 
 @everywhere
@@ -380,7 +382,7 @@ def test_back_off_costs_nothing_and_an_answer_is_awaited(
     done = run(REAL + SDK, str(provider), kind, mode="replay", python=python, sidecar=sidecar, extra=allow)
     answer, took, waited = done.json
     assert answer == "at last"
-    assert 0.5 <= took < 1.5
+    assert 0.5 <= took < 6
     assert waited >= 8
     assert not done.of("violation")
 
@@ -445,4 +447,4 @@ trio_main() if "trio" in sys.argv else run(uvloop_main)
     python = with_packages(kind)
     lines, recorded, replayed = both(BUSY + ASYNC + code, python, sidecar, kind)
     assert lines[-2:] == ["None", "slept"]
-    assert 0.3 <= replayed < recorded / 2
+    assert 0.3 <= replayed < recorded - 0.5

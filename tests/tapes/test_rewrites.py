@@ -91,6 +91,6 @@ def test_ordinary_expressions_are_taken(pattern: str) -> None:
 
 
 def test_what_is_taken_is_quick_on_a_long_text() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     Rewrite(r'"at":"[^"]+"', "")(b'{"at":"' + b"a" * 1_000_000)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
