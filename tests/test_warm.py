@@ -49,11 +49,12 @@ def test_a_command_says_what_it_would_say(words: list[str], cli: Cli) -> None:
     assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
 
 
-def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", ["signal.pause()", "subprocess.Popen([sys.executable, '-c', WAIT], stdin=-1)"])
+def test_one_that_does_not_end_is_not_waited_for(code: str, tmp_path: Path) -> None:
     path = tmp_path / "script.py"
-    path.write_text("import signal; signal.pause()")
+    path.write_text(f"import signal, subprocess, sys\nWAIT = 'import time; time.sleep(2)'\n{code}")
     with pytest.raises(subprocess.TimeoutExpired):
-        warm.warm().run([str(path)], tmp_path, {}, "", 0.2)
+        warm.warm().run([str(path)], tmp_path, {}, "", 0.5)
 
 
 def test_what_an_interpreter_looks_at_when_it_starts_is_started(cli: Cli) -> None:

@@ -15,6 +15,7 @@ import io
 import json
 import os
 import runpy
+import select
 import selectors
 import signal
 import socket
@@ -80,7 +81,7 @@ class Warm:
             self._socket.sendall(order)
             (pid,) = _PID.unpack(_receive(self._socket, _PID.size))
             texts = _read([out, err], deadline)
-            if texts is None:
+            if texts is None and not select.select([self._socket], [], [], 0)[0]:  # else its children hold on
                 os.kill(pid, signal.SIGKILL)
             code, seconds = _ENDED.unpack(_receive(self._socket, _ENDED.size))
         self.seconds += seconds
