@@ -213,6 +213,7 @@ def test_a_child_can_be_forked_again(forked: Shared, bench: Bench) -> None:
     assert bench.replay("d.gz").out == again.out
 
 
+@pytest.mark.soak  # test_fork_edits.py has each SDK, but not in threads
 def test_an_agent_with_an_sdk_is_forked_as_any_other(bench: Bench) -> None:
     bench.words = ("sdk",)
     parent = bench.record()

@@ -42,9 +42,14 @@ if __name__ == "__main__": main(sys.argv[1])
 # Spawned workers take their time to start: those on the oldest, our own and the newest.
 KINDS = [("fork", version) for version in VERSIONS]
 KINDS += [(kind, version) for kind in ("spawn", "forkserver") for version in ("3.9", "3.12", VERSIONS[-2])]
+KEPT = [("fork", "3.9"), ("fork", VERSIONS[-2]), ("spawn", "3.12"), ("forkserver", "3.12"), ("spawn", "3.9")]
 
 
-@pytest.mark.parametrize(("kind", "python"), KINDS, indirect=["python"])
+@pytest.mark.parametrize(
+    ("kind", "python"),
+    [pytest.param(*one, marks=() if one in KEPT else pytest.mark.soak) for one in KINDS],
+    indirect=["python"],
+)
 def test_items_are_the_same_whoever_does_them(kind: str, python: Path, sidecar: Path, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
