@@ -46,10 +46,6 @@ IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__
 IMPURE_METHODS = {"now", "utcnow", "today", "fromtimestamp"}
 
 
-def parse(path: Path) -> ast.Module:
-    return ast.parse((ROOT / path).read_text(encoding="utf-8"), str(path))
-
-
 def named(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """What these nodes import, with the line; `a.b.c` for `from a.b import c`, `..c` for `from . import c`."""
     for node in nodes:
@@ -57,16 +53,6 @@ def named(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from ((node.lineno, f"{'.' * node.level}{node.module or ''}.{alias.name}") for alias in node.names)
-
-
-def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Every module that a file imports, at whatever depth."""
-    return named(ast.walk(parse(path)))
-
-
-def top_level(path: Path) -> Iterator[tuple[int, str]]:
-    """The imports that run with the module: not those in functions, nor those for type checkers."""
-    return named(parse(path).body)
 
 
 SOURCE = """
@@ -92,9 +78,24 @@ def test_there_are_files_to_look_at() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
-def test_imports_go_one_way(path: Path) -> None:
+def test_a_file_imports_what_it_may(path: Path) -> None:
+    """At whatever depth; `at_once` is what the module runs, without functions and without what is for type checkers."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"), str(path))
+    imports, at_once = [*named(ast.walk(tree))], [*named(tree.body)]
+    check_one_way(path, imports)
+    check_mitmproxy(path, imports, at_once)
+    if path.parts[0] == "tapes":
+        check_pure(path, imports, tree)
+        for line, name in at_once:
+            assert name.split(".")[0] not in OPTIONAL, f"{path}:{line}: {name} may not be installed"
+
+
+type Named = list[tuple[int, str]]
+
+
+def check_one_way(path: Path, imports: Named) -> None:
     folder = path.parts[0]
-    for line, name in imports(path):
+    for line, name in imports:
         top, *rest = name.split(".")
         assert top, f"{path}:{line}: imports here are absolute"
         assert top not in ALLOWED, f"{path}:{line}: import tapeproxy.{top}, a second copy of every class otherwise"
@@ -102,38 +103,27 @@ def test_imports_go_one_way(path: Path) -> None:
             assert rest[0] in {folder} | ALLOWED[folder], f"{path}:{line}: {folder}/ must not import {rest[0]}/"
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_only_addons_and_one_module_import_mitmproxy(path: Path) -> None:
+def check_mitmproxy(path: Path, imports: Named, at_once: Named) -> None:
     if path.parts[0] != "addons" and path != Path("proxy/mitm.py"):
-        for line, name in imports(path):
+        for line, name in imports:
             assert name.split(".")[0] != "mitmproxy", f"{path}:{line}: only addons/ and proxy/mitm.py may"
     if path.parts[0] not in ("addons", "cli", "testing"):
-        for line, name in top_level(path):
+        for line, name in at_once:
             loaded = name.startswith(("mitmproxy", "tapeproxy.addons")) and path != Path("proxy/mitm.py")
             assert not loaded, f"{path}:{line}: {name} would load mitmproxy with this module"
 
 
-TAPES = [path for path in FILES if path.parts[0] == "tapes"]
-
-
-@pytest.mark.parametrize("path", TAPES, ids=str)
-def test_tapes_are_pure(path: Path) -> None:
-    for line, name in imports(path):
+def check_pure(path: Path, imports: Named, tree: ast.Module) -> None:
+    for line, name in imports:
         top = name.split(".")[0]
         assert top in PURE | LIBRARIES | OPTIONAL, f"{path}:{line}: tapes/ is pure, {top} may not be"
         assert name.split(".")[:2] not in (["urllib", "request"], ["http", "client"]), f"{path}:{line}: opens sockets"
-    for node in ast.walk(parse(path)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = node.func.id if isinstance(node.func, ast.Name) else ""
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             assert called not in IMPURE_CALLS, f"{path}:{node.lineno}: {called}() is no business of tapes/"
             assert method not in IMPURE_METHODS, f"{path}:{node.lineno}: {method}() reads the clock or the time zone"
-
-
-@pytest.mark.parametrize("path", TAPES, ids=str)
-def test_optional_libraries_are_imported_when_needed(path: Path) -> None:
-    for line, name in top_level(path):
-        assert name.split(".")[0] not in OPTIONAL, f"{path}:{line}: {name} may not be installed"
 
 
 @pytest.mark.parametrize(
