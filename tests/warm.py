@@ -5,7 +5,7 @@ the command ends it. Only the interpreter's start and its imports were before; `
 
 Started as a program, with the number of a socket: takes orders there, forks for each, tells the process id and then
 how it ended. One order at a time, each a JSON object (`argv`, `cwd`, `environment`) with three descriptors; `argv` is
-of `python`: a script, or -m and a module that has a `main`, and its words.
+of `python`: a script, or -m and a module, and its words.
 """
 
 import atexit
@@ -209,7 +209,7 @@ def _main() -> None:
 
     slim_imports()
     importlib.import_module("mitmproxy.addons.proxyserver")
-    for name in ("main", *_COMMANDS):
+    for name in _COMMANDS:
         importlib.import_module(f"tapeproxy.cli.{name}")
     for name in ("recording", "replaying", "hybrid", "mitm"):
         importlib.import_module(f"tapeproxy.proxy.{name}")
@@ -218,9 +218,8 @@ def _main() -> None:
     if not _serve(socket.socket(fileno=int(sys.argv[1]))):
         return
     if sys.argv[0] == "-m":
-        module = importlib.import_module(sys.argv[1])
         del sys.argv[0]
-        module.main()
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(sys.argv[0], run_name="__main__")
 

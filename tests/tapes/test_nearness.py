@@ -50,7 +50,7 @@ def written(path: tuple[Any, ...]) -> str:
     return "body $" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(BODIES, min_size=1, max_size=5), st.data())
 def test_the_edited_request_is_the_nearest_and_its_edited_path_is_named(bodies: list[Any], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(bodies) - 1))
