@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tapeproxy.proxy.pastends import CLOCK_READS
 from tapeproxy.proxy.replayed import Replayed, ReplaySettings
 from tapeproxy.proxy.replaying import Replaying, replay
-from tapeproxy.proxy.shims import CLOCK_READS
 from tapeproxy.proxy.tracing import TraceLines
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Exchange, Tape

@@ -1,11 +1,11 @@
 """The shims of a replay: what they are told, and what becomes of what they report."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tapeproxy.proxy.lockorder import write_order
+from tapeproxy.proxy.pastends import PAST_END, PastEnd
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.servedrequests import ServedRequests
 from tapeproxy.proxy.shimming import (
@@ -25,7 +25,7 @@ from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.branches import seeds_of
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.hints import HINTS, USED, hinted
-from tapeproxy.tapes.lanes import LaneTag, has_edges
+from tapeproxy.tapes.lanes import has_edges
 from tapeproxy.tapes.records import Edge, Lane, Note
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.iovalues import ValueCheck
     from tapeproxy.proxy.tracing import TraceLines
 
-CLOCK_READS = "clock reads of the lane"
-"""Where a drift differs that is a lane's reading on past its end on the tape."""
-_PAST_END = "clock-past-end"
 _LOCK_ORDER = "lock-order"
 _DROPPED = "edges-dropped"
 _SHARED = "another replay of this tape runs at the same time and has the same TMPDIR: names there may differ"
@@ -74,7 +71,7 @@ class Shims:
         self._strangers = strangers
         self._troubles = Troubles()
         self._unlaned = any(note.what == WITHOUT_LANE for note in tape.notes)
-        self._past: dict[str, _PastEnd] = {}
+        self._past: dict[str, PastEnd] = {}
         self._changed: list[str] = []
         self._notes: list[str] = []
         self._tape = tape
@@ -242,7 +239,7 @@ class Shims:
                 self._replayer.violate(Violation("egress", f"{line.get('what', 'connect')} at {where}", what))
             case {"k": "note", "what": what} if what == _LOCK_ORDER and not self._replayer.injected:
                 self._replayer.drift(Drift(text(str(line.get("lane", "?"))), text(str(line.get("text", what)))))
-            case {"k": "note", "what": what} if what == _PAST_END:
+            case {"k": "note", "what": what} if what == PAST_END:
                 self._begin_past(line)
             case {"k": "done", "lane": str(lane), "parent": str(parent), "ns": int(ns)}:
                 self._replayer.order.done(lane, parent, ns)
@@ -271,44 +268,13 @@ class Shims:
             self.hints.take(value, line)
 
     def _begin_past(self, line: Line) -> None:
-        match line.get("data"):
-            case {"lane": str(lane), "reads": int(first), "taped": int(taped), **rest}:
-                where = self._redactor.text(str(rest.get("where") or ""))
-                # An agent that was refused something comes another way to all that follows.
-                soft = rest.get("grade") == "soft" or bool(self._replayer.injected)
-                past = _PastEnd(self._redactor.text(lane), taped, first, where, soft=soft)
-                self._past.setdefault(lane, past)
-            case _:
-                self._notes.append(self._redactor.text(f"{_PAST_END}: {line.get('text', '')}"))
-
-
-@dataclass(slots=True)
-class _PastEnd:
-    """A lane that read its clock more than the `taped` times. `first`: its reads when it first did.
-
-    `reads`: how often it read in all; None until the lane has ended.
-    """
-
-    lane: str
-    taped: int
-    first: int
-    where: str
-    soft: bool = False
-    reads: int | None = None
-
-    def to_drift(self) -> Drift:
-        """The drift. The number of the lane's request is not known here."""
-        from tapeproxy.tapes.differences import Difference
-
-        found = Difference(CLOCK_READS, str(self.taped), "more")
-        return Drift(f"lane {self.lane}", self.to_text(), (found,), LaneTag(self.lane, -1, self.first))
-
-    def to_text(self) -> str:
-        known = f"{self.reads - self.taped}" if self.reads is not None and self.reads > self.taped else "at least once"
-        times = {"1": "once", "at least once": known}.get(known, f"{known} times")
-        tape = f"after the {self.taped} of the tape" if self.taped else "and has no reads on the tape"
-        where = f", first at {self.where}" if self.where else ""
-        return f"lane {self.lane} read its clock {times} {tape}: those were live values{where}"
+        past = PastEnd.read(line, self._redactor.text)
+        if past is None:
+            self._notes.append(self._redactor.text(f"{PAST_END}: {line.get('text', '')}"))
+            return
+        # An agent that was refused something comes another way to all that follows.
+        past.soft = past.soft or bool(self._replayer.injected)
+        self._past.setdefault(past.id, past)
 
 
 def _is_dropped(note: Note) -> bool:
