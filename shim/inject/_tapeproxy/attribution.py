@@ -33,6 +33,8 @@ def _normal(host: str) -> str:
     return _LOOPBACK[0] if host in _LOOPBACK else host
 
 
+direct = False
+"""Whether clients get to the wire without a proxy: within somebody else's interpreter, which has its own `is_wire`."""
 _wire = _parse(settings.PROXY)
 
 
@@ -128,6 +130,8 @@ def _patch_httpcore(module: Any) -> None:
 def _add_to_request(pool: Any, request: Any) -> None:
     # HTTPProxy pools have _proxy_url; since 1.0.6 any pool may have a _proxy.
     url = getattr(pool, "_proxy_url", None) or getattr(getattr(pool, "_proxy", None), "url", None)
+    if url is None and direct:
+        url = request.url.origin
     if url is None or not is_wire(url.host, url.port) or request.method == b"CONNECT":
         return
     headers = list(request.headers)
@@ -152,7 +156,7 @@ def _patch_aiohttp_request(module: Any) -> None:
 
 
 def _add_to_headers(request: Any) -> None:
-    proxy = request.proxy
+    proxy = request.url if direct and request.proxy is None else request.proxy
     if proxy is None or not is_wire(proxy.host, proxy.port) or request.method == "CONNECT":
         return
     if HEADER not in request.headers:

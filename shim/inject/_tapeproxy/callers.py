@@ -15,13 +15,15 @@ _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.s
 _DEEPEST = 400  # frames that are looked at
 _PLUMBING = ("_frozen_importlib", "_frozen_importlib_external", "os", "_collections_abc", "collections.abc", "site")
 _owners: dict[str, str] = {}
+more_of_ours: list[str] = []
+"""Other folders whose frames are ours, each with a separator at its end."""
 
 
 def owner(file: str) -> str:
     """Whose a source file is: `user`, `library`, `stdlib` or `ours`."""
     found = _owners.get(file)
     if found is None:
-        if file.startswith(_OURS):
+        if file.startswith((_OURS, *more_of_ours)):
             found = "ours"
         elif any(part in file for part in _INSTALLED):
             found = "library"

@@ -39,6 +39,7 @@ rest: Callable[[Any, Any], None] = _clock.rest
 advance: Callable[[Any, int], None] = _clock.advance
 ask: Callable[[Any], int] = _clock.ask
 _fine: Callable[[], int] = _clock.read_fine
+_seconds: Callable[[Any], float] = _clock.seconds
 _origin = settings.ORIGIN
 _MISSING = object()
 WALL_CLOCKS = [getattr(_time, name) for name in ("CLOCK_REALTIME", "CLOCK_TAI") if hasattr(_time, name)]
@@ -58,6 +59,18 @@ class _Home:
 
     def __repr__(self) -> str:
         return repr(_time)
+
+
+def use(source: Any) -> None:
+    """Have another source of the lanes' time from now on: livetime or tapedtime."""
+    global read, rest, advance, ask, _fine, _seconds, _origin
+    read, rest, advance, ask, _fine = source.read, source.rest, source.advance, source.ask, source.read_fine
+    _origin = settings.ORIGIN
+    _seconds = _any_seconds
+
+
+def _any_seconds(_: object) -> float:
+    return read() / 1e9
 
 
 def seconds() -> float:
@@ -161,7 +174,7 @@ class _Replacement:
 def install() -> None:
     """Put the functions of `time` on the lanes' clocks; again after uninstall()."""
     if not _replacements:
-        stand_in(_clock.seconds, "time")
+        stand_in(_seconds, "time")
         for function in _FUNCTIONS:
             stand_in(function)
     for replacement in _replacements:

@@ -11,11 +11,10 @@ import sys
 import time
 from _thread import RLock
 
-from . import hooks
+from . import hooks, settings
 from .lanes import LANE, Lane, current
 from .likeness import resemble, stand_for
 from .randomness import derive, draw
-from .settings import SEED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def install() -> None:
 
 def node() -> int:
     """This run's stand-in for the hardware address."""
-    return int.from_bytes(derive(SEED, b"node")[:6], "big") | _MULTICAST
+    return int.from_bytes(derive(settings.SEED, b"node")[:6], "big") | _MULTICAST
 
 
 def _patch_uuid(module: Any) -> None:

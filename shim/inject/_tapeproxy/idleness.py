@@ -33,6 +33,8 @@ _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.s
 _LOCKS = _OURS + "lock"  # lockorder, lockrecord, lockreplay
 _LOOK_AGAIN = 10_000_000  # ns that a look at the children holds
 
+strangers: Callable[[int, FrameType], bool] | None = None
+"""In somebody else's interpreter: whether a thread has nothing to do with the run, by its number and frame."""
 queued: set[Any] = set()
 """The items of thread pools that no worker has begun."""
 _children = (0, False)  # when they were looked at, and whether one ran
@@ -57,7 +59,7 @@ def others(waits: Mapping[int, tuple[float, Callable[[], bool] | None]]) -> str:
         return Others.BUSY
     frames = sys._current_frames()
     for thread, frame in frames.items():
-        if thread == mine:
+        if thread == mine or (strangers is not None and strangers(thread, frame)):
             continue
         wait = waits.get(thread)
         if _is_at_work(thread, frame, wait) if wait is None or wait[1] is None else wait[1]():

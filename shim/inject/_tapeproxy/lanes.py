@@ -151,6 +151,18 @@ class Lane:
         return f"<lane {self.id}>"
 
 
+class Retired(Lane):
+    """A lane whose run is over, in an interpreter that lives on. False, so that whoever has it asks for another."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __del__(self) -> None:
+        pass
+
+
 LANE: ContextVar[Lane] = ContextVar("tapeproxy_lane")
 """The lane of the code that runs now. Hot paths read it as `LANE.get(None) or current()`."""
 
@@ -161,6 +173,8 @@ HERE = _thread._local()
 """By thread: its own `lane`, and how many modules it is `importing`, one within the other (of those watched)."""
 _numbers = count()  # of soft lanes
 _before_close: list[Callable[[], object]] = []
+between: set[str] = set()
+"""Modules whose frames stand between a call and what we have put in its place; the shim alone has none."""
 _root = Lane("?")  # until install()
 
 
@@ -172,10 +186,10 @@ def root() -> Lane:
 def current() -> Lane:
     """The lane of the code that runs now; never fails. A thread that nobody announced gets a soft lane."""
     lane = LANE.get(None)
-    if lane is None:
+    if not lane:
         # An empty context, a greenlet, or a thread that C code started.
         lane = soft("g") if _in_greenlet() else getattr(HERE, "lane", None)
-        if lane is None:
+        if not lane:
             lane = HERE.lane = soft("t")
         LANE.set(lane)
     return lane
@@ -218,6 +232,49 @@ def become_fork(lane: Lane) -> None:
     for old in inherited:
         if old is not None and old is not lane:
             Lane.__init__(old, _short(f"{_root.id}/o:{old.id}"), _root.id, "o")
+
+
+class Flows:
+    """The lanes of one run, for an interpreter that has several of them, one after the other or within each other."""
+
+    def __init__(self) -> None:
+        self._outer = (_root, _live, _numbers)
+        self._lanes: dict[str, ref[Lane]] = {}
+
+    def enter(self, id: str) -> Lane:
+        """Begin with a new main lane; whoever calls enters it."""
+        global _root, _live, _numbers
+        self._outer = (_root, _live, _numbers)
+        self._lanes = _live = {}
+        _numbers = count()
+        _root = Lane(id)
+        return _root
+
+    def leave(self) -> None:
+        """Close all lanes, and have nobody go on in one of them."""
+        global _root, _live, _numbers
+        lanes = [lane for lane in [reference() for reference in list(self._lanes.values())] if lane is not None]
+        for lane in lanes:
+            lane.close()
+        self._lanes.clear()
+        for lane in lanes:
+            retire(lane)
+        _root, _live, _numbers = self._outer
+
+
+def retire(lane: Lane) -> Lane:
+    """Make the lane one of the past: no fast path may go on in it."""
+    lane.__class__ = Retired
+    lane.time = lane.draw = lane.pool = None
+    return lane
+
+
+def asker(depth: int) -> Any:
+    """The frame that a replacement was called from, `depth` frames above the caller of this."""
+    frame: Any = sys._getframe(depth + 1)
+    while frame.f_back is not None and frame.f_globals.get("__name__") in between:
+        frame = frame.f_back
+    return frame
 
 
 def at_close(fn: Callable[[], object]) -> None:

@@ -51,6 +51,14 @@ _offset = 0  # ns that the clock was set ahead of the real one, in a fork
 _skew = 0  # ns that fine reads spent on taping, kept out of what they time
 
 
+def begin() -> None:
+    """Begin another run in the same interpreter."""
+    global _base, _quantum, _until, _last, _jump_number, _jump_value, _debt, _worth, _seen, _offset, _skew
+    _base = _wall() - _monotonic()
+    _quantum, _worth, _last = NEAR, _TIGHT, None
+    _until = _jump_number = _jump_value = _debt = _seen = _offset = _skew = 0
+
+
 def read() -> int:
     """Read the current lane's clock: ns since the epoch."""
     try:

@@ -23,6 +23,8 @@ _ROW = 10_000_000  # ns of work that end the row
 _LONGEST = 9_000_000_000  # seconds; time.sleep takes little more
 _MOST = 40  # sleeps, after which a moment is longer than any sleep
 
+patient = False
+"""Whether sleeps are real as long as a child process runs."""
 _sleep = clock.REAL.sleep
 _monotonic = clock.REAL.perf_counter_ns
 _rows = {}  # type: dict[int, tuple[int, int]]  # thread: sleeps in a row, and when the last one ended
@@ -43,7 +45,8 @@ def sleep_replaying(_: object, seconds: float, /) -> None:
     thread = get_ident()
     row, ended = _rows.get(thread, (0, 0))
     row = min(row + 1, _MOST) if _monotonic() - ended < _ROW else 0
-    timeline.wait(timeline.now() + ns, _sleep, _never, _MOMENT * 1.5**row)
+    patience = timeline.FOREVER if patient else _MOMENT * 1.5**row
+    timeline.wait(timeline.now() + ns, _sleep, _never, patience)
     _rows[thread] = (row, _monotonic())
     lane = LANE.get(None) or current()
     clock.rest(lane, ns)

@@ -7,10 +7,9 @@ theirs are soft, and each work item has a lane of its own, made where it was sub
 from __future__ import annotations
 
 import _thread
-import sys
 
 from . import completion, hooks
-from .lanes import LANE, Lane, current, enter_thread, soft
+from .lanes import LANE, Lane, asker, current, enter_thread, soft
 from .likeness import resemble, stand_for
 
 TYPE_CHECKING = False
@@ -70,7 +69,7 @@ def _patch_threading(module: Any) -> None:
 
     def start_with_lane(self: Any) -> None:
         if "_tapeproxy_lane" not in self.__dict__:
-            pooled = sys._getframe(1).f_globals.get("__name__") in POOLS
+            pooled = asker(1).f_globals.get("__name__") in POOLS
             name = getattr(self, "_name", "")
             # Past a __setattr__ of the agent's.
             self.__dict__["_tapeproxy_lane"] = soft("e", name) if pooled else current().child("t", name)
@@ -78,7 +77,7 @@ def _patch_threading(module: Any) -> None:
 
     def bootstrap_with_lane(self: Any) -> None:
         lane: Lane | None = self.__dict__.get("_tapeproxy_lane")
-        if lane is None:  # started in some other way
+        if not lane:  # started in some other way
             bootstrap(self)
             return
         enter_thread(lane)
@@ -114,11 +113,14 @@ def give_lanes(cls: Any) -> None:
         self._tapeproxy_lane = parent.child("w")
 
     def run_with_lane(self: Any, *args: Any) -> Any:
-        token = LANE.set(self._tapeproxy_lane)
+        lane = self.__dict__.get("_tapeproxy_lane")
+        if not lane:  # made by somebody who has none
+            return run(self, *args)
+        token = LANE.set(lane)
         try:
             return run(self, *args)
         finally:
-            completion.ended(self._tapeproxy_lane)
+            completion.ended(lane)
             # An exception in the item's future holds the frames below, and they this one: no cycle, as without us.
             self = None
             LANE.reset(token)

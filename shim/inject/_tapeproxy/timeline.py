@@ -33,6 +33,8 @@ _BREATHER = 300_000  # ns of work that end the row
 _AT_ONCE = 1e-6  # seconds; an alarm of 0 never goes off
 _getitimer = getattr(_signal, "getitimer", None)  # not on Windows
 
+takes_alarms = True
+"""Whether the process's alarm is the run's own; in somebody else's interpreter it is not."""
 _leapt = 0  # ns skipped so far
 _live = False  # a lane of this process has left the tape: from there on all waiting is real
 _waits = {}  # type: dict[int, tuple[float, Callable[[], bool] | None]]  # thread: end of its wait; was it woken?
@@ -105,7 +107,7 @@ def leap(end: float) -> bool:
 
 def _run_alarm(ns: int) -> int:
     """Let the process's alarm run by `ns`, as its time is skipped too, or until it goes off: how many ns that was."""
-    if _getitimer is None:
+    if _getitimer is None or not takes_alarms:
         return ns
     due, interval = _getitimer(_signal.ITIMER_REAL)
     if not due:
