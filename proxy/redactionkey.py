@@ -17,10 +17,12 @@ def load_key(directory: Path | None = None) -> bytes:
     """The key in `directory` (default `home()`), made when there is none. Raises UsageError when it can't be had."""
     path = (directory or home()) / "redaction.key"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not path.exists():
+        try:
+            key = path.read_bytes()
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             _create(path)
-        key = path.read_bytes()
+            key = path.read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         fix = "set TAPEPROXY_HOME to a directory that you can write"

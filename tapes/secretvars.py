@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from tapeproxy.tapes.tokens import placeholder
 
@@ -38,6 +39,7 @@ _IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
 _MIXED = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9+=_-]{12,}")
 
 
+@lru_cache(4096)  # a test suite asks it of the same environment for every test
 def is_secret_name(name: str) -> bool:
     """True when a variable of this name usually holds a secret: OPENAI_API_KEY, DB_PASSWORD, GITHUB_TOKEN."""
     low = name.lower()
