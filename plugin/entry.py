@@ -40,8 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "tape(path=None, *, scope='function', max_age=None, rules=(), allow=(), block_network=True, hosts=None, "
-        "upstream_ca=None, frozen=False): the test hears a tape, offline, or is recorded (tapeproxy, docs/PYTEST.md)",
+        "tape(path=None, *, scope='function', max_age=None, rules=(), allow=(), block_network=True, match='lane', "
+        "on_drift='fail', hosts=None, upstream_ca=None, frozen=False): the test hears a tape, offline, or is recorded "
+        "(tapeproxy, docs/PYTEST.md)",
     )
 
 
@@ -101,7 +102,7 @@ def tape(request: pytest.FixtureRequest, tape_config: dict[str, Any]) -> "Iterat
         shared = request.getfixturevalue(f"_tapes_of_{plan.scope}")
         opened = shared.get(plan.path) or shared.setdefault(plan.path, session.open(plan))
     item.stash[_TAPE] = opened
-    session.begin(item, opened)
+    session.begin(item, opened, shared=plan.scope != "function")
     try:
         yield opened
     finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tapeproxy.proxy.inprocess.flows import outside
 from tapeproxy.tapes.errors import TapeproxyError
 
 VIOLATION, DRIFT = 3, 4
@@ -81,13 +82,14 @@ def _command(
     environment: Mapping[str, str] | None,
     timeout: float | None,
 ) -> ProgramRun:
-    done = subprocess.run(
-        [sys.executable, "-m", "tapeproxy.cli.main", *words, "--", *argv],
-        cwd=cwd,
-        env={**os.environ, **(environment or {})},
-        timeout=timeout,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with outside():  # else it would be told to ask nobody
+        done = subprocess.run(
+            [sys.executable, "-m", "tapeproxy.cli.main", *words, "--", *argv],
+            cwd=cwd,
+            env={**os.environ, **(environment or {})},
+            timeout=timeout,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     return ProgramRun(done.args, done.returncode, done.stdout, done.stderr)

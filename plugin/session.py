@@ -11,8 +11,9 @@ import pytest
 
 from tapeproxy.plugin.modes import MODES, Mode, default_mode, frozen, parse_age
 from tapeproxy.plugin.testtape import TapeOptions, TestTape
-from tapeproxy.proxy.inprocess.replays import TapeViolationError
-from tapeproxy.proxy.testplaces import Scope, of_test, plain, tape_path, tapes_beside
+from tapeproxy.proxy.inprocess.clamp import ROOT
+from tapeproxy.proxy.inprocess.replays import TapeDriftError, TapeViolationError
+from tapeproxy.proxy.testplaces import Scope, of_test, plain, root_lane, tape_path, tapes_beside
 from tapeproxy.tapes.errors import UsageError
 
 FACTS = Path(".tapes") / "failures"
@@ -107,11 +108,11 @@ class TapeSession:
         self._since[opened] = 0
         return opened
 
-    def begin(self, item: pytest.Item, opened: TestTape) -> None:
-        """A test begins."""
+    def begin(self, item: pytest.Item, opened: TestTape, *, shared: bool) -> None:
+        """A test begins; `shared`: others have its tape, too, and may come before it or not."""
         self._item = item
         self._since[opened] = len(opened.violations)
-        opened.resume()
+        opened.resume(root_lane(item.nodeid) if shared else ROOT)
         if opened.expired and not opened.recording:
             item.user_properties.append(("tape_expired", self.shown(opened.path)))
 
@@ -121,10 +122,12 @@ class TapeSession:
         since, self._since[opened] = self._since[opened], len(opened.violations)
         try:
             opened.check(since, cause)
-        except TapeViolationError as error:
+            return
+        except (TapeViolationError, TapeDriftError) as error:
             if cause is not None:
                 raise
-            pytest.fail(str(error), pytrace=False)  # no line of the test is to blame more than another
+            said = str(error)
+        pytest.fail(said, pytrace=False)  # no line of the test is to blame more than another
 
     def end(self, item: pytest.Item, opened: TestTape, *, own: bool) -> None:
         """A test is over; `own`: nobody else has its tape. Raises TapeViolationError, and others of a tape."""

@@ -5,15 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tapeproxy.plugin.modes import Mode, deed_of, is_expired
-from tapeproxy.proxy.inprocess.replays import Replay, TapeViolationError
-from tapeproxy.proxy.tapefile import load
+from tapeproxy.proxy.inprocess.environments import RunEnvironment
+from tapeproxy.proxy.inprocess.replays import Replay, TapeDriftError, TapeViolationError
+from tapeproxy.proxy.inprocess.tapes import load_again
 from tapeproxy.tapes.errors import NoTapeError, Place, TapeproxyError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.records import Head
-from tapeproxy.tapes.violations import Violation
+from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
     from tapeproxy.plugin.programs import ProgramRun
@@ -31,6 +32,8 @@ class TapeOptions:
     rules: Iterable[str] = ()
     allow: Iterable[str] = ()
     block_network: bool = True
+    match: Literal["lane", "any"] = "lane"
+    on_drift: Literal["fail", "report"] = "fail"
     max_age: timedelta | None = None
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     upstream_ca: str | None = None
@@ -52,6 +55,9 @@ class TestTape:
         self.expired = False
         self._missing = not path.exists()
         self._programs = 0
+        self._drifts_told = 0
+        self._failure_told = False
+        self._begun = datetime.now(UTC).isoformat()
         self._recorded: dict[Path, Path] = {}
         self._record: Record | None = None
         self._replay: Replay | None = None
@@ -59,13 +65,19 @@ class TestTape:
         if deed_of(options.mode, exists=not self._missing, expired=self.expired) == "record":
             self._begin_recording()
         else:
-            self._replay = Replay(path, rules=options.rules, allow=options.allow, block_network=options.block_network)
+            self._replay = Replay(
+                path,
+                rules=options.rules,
+                allow=options.allow,
+                block_network=options.block_network,
+                match=options.match,
+            )
             self._replay.open(tape or Tape(Head(started_at=datetime.now(UTC).isoformat()), []))
 
     def _load(self) -> Tape | None:
         if self.options.mode in ("all", "rewrite"):  # what is there may be anything
             return None
-        tape = load(self.path)[0]
+        tape = load_again(self.path)
         self.expired = is_expired(tape.head.started_at, self.options.max_age, datetime.now(UTC))
         return tape
 
@@ -80,6 +92,16 @@ class TestTape:
     def violations(self) -> list[Violation]:
         """What was asked that is not on the tape."""
         return [] if self._replay is None else self._replay.violations
+
+    @property
+    def drifts(self) -> list[Drift]:
+        """Where the test came another way to what is on the tape."""
+        return [] if self._replay is None else self._replay.drifts
+
+    @property
+    def environment(self) -> RunEnvironment:
+        """What the environment was when the tape was recorded; while it is, what it is."""
+        return RunEnvironment.here(self._begun) if self._replay is None else self._replay.environment
 
     @property
     def exchanges(self) -> Sequence[Exchange]:
@@ -125,12 +147,12 @@ class TestTape:
 
     # --- for the plugin ----------------------------------------------------------------------------------------
 
-    def resume(self) -> None:
-        """Lead the interpreter's clients to the tape."""
+    def resume(self, root: str) -> None:
+        """Lead the interpreter's clients to the tape; the test's own flow is the lane `root`."""
         if self._replay is not None:
-            self._replay.resume()
+            self._replay.resume(root)
         elif self._record is not None:
-            self._record.resume()
+            self._record.resume(root)
 
     def suspend(self) -> None:
         """Let them go."""
@@ -146,15 +168,23 @@ class TestTape:
             self._replay.close()
         for fresh, path in self._recorded.items():
             _settle(fresh, path if keep else None)
-        if self._record is not None:
+        if self._record is not None and self._record.opened:
             recorded = self._record.finish()
             _settle(self._record.path, self.path if keep and recorded.exchanges else None)
 
     def check(self, since: int, cause: BaseException | None) -> None:
-        """Raise TapeViolationError for the violations after the first `since`."""
+        """Raise TapeViolationError for the violations after the first `since`, TapeDriftError for new drifts."""
         __tracebackhide__ = True
+        if self._replay is not None:
+            self._replay.look_around()
+        drifts, self._drifts_told = self.drifts[self._drifts_told :], len(self.drifts)
         if new := self.violations[since:]:
             raise TapeViolationError(self.path, new, fix=self._advice()) from cause
+        if drifts and self.options.on_drift == "fail":
+            raise TapeDriftError(self.path, drifts, fix=self._advice()) from cause
+        if self._record is not None and self._record.failure is not None and not self._failure_told:
+            self._failure_told = True
+            raise self._record.failure from cause
 
     def check_unused(self) -> None:
         """Raise UnusedAnswersError, in the mode that asks for it."""
@@ -172,6 +202,8 @@ class TestTape:
         return {
             "tape": str(self.path),
             "violations": [found.to_json() for found in self.violations],
+            "drifts": [found.to_json() for found in self.drifts],
+            "notes": [] if self._replay is None else list(self._replay.notes),
             "answered": [one.number for one in self.exchanges],
             "unused": [one.number for one in self.unused],
             "trace": self.trace_hash,
@@ -201,7 +233,10 @@ class TestTape:
             upstream_ca=options.upstream_ca,
             rules=options.rules,
         )
-        self._record.open()
+        if options.mode == "once":
+            self._record.open_late()
+        else:
+            self._record.open()
 
 
 def _settle(fresh: Path, path: Path | None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tapeproxy.proxy.iovalues import ValueReader
-from tapeproxy.proxy.recorded import RecordSettings
+from tapeproxy.proxy.recorded import Events, RecordSettings
 from tapeproxy.proxy.servedrequests import ServedRequests
 from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
 from tapeproxy.proxy.strangers import Strangers
@@ -57,7 +57,7 @@ class FollowedTape:
         self.values = 0
         self.calls = 0
         self._redactor = redactor
-        self._sidecars: Sidecars | None = None
+        self._sidecars: Events | None = None
         self._epoch = 0
         self._tmpdir: Path | None = None
         self._values: ValueReader | None = None
@@ -78,6 +78,10 @@ class FollowedTape:
         """Follow the sidecar files in `folder`. `epoch`: the tape's start in nanoseconds since 1970."""
         self._sidecars, self._epoch, self._tmpdir = Sidecars(folder), epoch, Path(tmpdir)
         self._values = ValueReader(self._redactor, bytes.fromhex(seed), epoch)
+
+    def hear(self, events: Events, epoch: int) -> None:
+        """Tape what a shim in this very interpreter tells. `epoch` as above."""
+        self._sidecars, self._epoch = events, epoch
 
     def pythons(self) -> list[str]:
         """The versions of the run's interpreters, as far as the shim said."""
@@ -108,7 +112,7 @@ class FollowedTape:
 
     def untagged(self, port: int) -> None:
         """A request without a lane came from this port: tape it if a Python made it."""
-        if self._sidecars is not None:
+        if isinstance(self._sidecars, Sidecars):
             self.drain()
             line = self._strangers.meet(port, self._sidecars.pids)
             if line is not None:

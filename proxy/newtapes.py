@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import tapeproxy
 from tapeproxy.proxy.followed import FollowedTape
 from tapeproxy.proxy.origin import origin_mark
-from tapeproxy.proxy.recorded import RecordSettings
+from tapeproxy.proxy.recorded import RecordSettings, Within
 from tapeproxy.proxy.shimming import (
     IoSettings,
     ShimSettings,
@@ -25,7 +25,7 @@ from tapeproxy.proxy.sidecar import make_folder
 from tapeproxy.proxy.tapefile import started_at
 from tapeproxy.tapes.lanes import EDGE_RULES
 from tapeproxy.tapes.likes import WINDOW
-from tapeproxy.tapes.positions import CLOCK_RULES
+from tapeproxy.tapes.positions import CLOCK_RULES, WITHIN_RULES
 from tapeproxy.tapes.reading import VERSION
 from tapeproxy.tapes.records import Head, Json
 from tapeproxy.tapes.redaction import Redactor
@@ -44,6 +44,9 @@ def open_tape(
     `proxy` is the wire's HOST:PORT. Raises TapeWriteError.
     """
     head = _head(settings, redactor, key)
+    if settings.within is not None:
+        _open_within(settings, settings.within, tape, head)
+        return {}
     if not settings.shim:
         tape.create(settings, head)
         return {}
@@ -77,6 +80,13 @@ def open_tape(
         edges=True,
     )
     return shim_environment(settings.environment, shim)
+
+
+def _open_within(settings: RecordSettings, within: Within, tape: FollowedTape, head: Head) -> None:
+    epoch = epoch_ns(head.started_at)
+    rules = head.rules | {"clock": CLOCK_RULES, "within": WITHIN_RULES}
+    tape.create(settings, dataclasses.replace(head, seed=within.seed, origin=within.origin_ns - epoch, rules=rules))
+    tape.hear(within.events, epoch)
 
 
 def open_child(

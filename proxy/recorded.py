@@ -1,9 +1,9 @@
 """What a recording is asked for, and how it ended. Values; knows neither wire nor tape file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tapeproxy.proxy.supervisor import Outcome
 from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
@@ -13,13 +13,41 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.unlocking import Secret
 
 
+class Events(Protocol):
+    """What shims tell, wherever it is kept."""
+
+    @property
+    def processes(self) -> list[dict[str, Any]]: ...
+
+    @property
+    def pids(self) -> set[int]: ...
+
+    def drain(self) -> Iterator[dict[str, Any]]:
+        """What has come since the last call."""
+        ...
+
+    def close(self) -> None:
+        """All was heard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """Of a recording of this very interpreter, whose shim is here: its seed, where monotonic clocks begin (in ns since
+    1970), and what the shim tells."""
+
+    seed: str
+    origin_ns: int
+    events: Events
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSettings:
     """What to record, where to. `environment` is the user's; `hosts` are --map rules; `timeout` in seconds.
 
     `rules` say by what a replay will tell requests apart.
     `strict` ends the run when the tape can't be written any more, or something could not be taped. `fsync` has the disk
-    confirm all that is acknowledged. `secret` encrypts the tape from its first byte on.
+    confirm all that is acknowledged. `within`: it is this interpreter that is recorded; then `shim` is of no account.
+    `secret` encrypts the tape from its first byte on.
     """
 
     tape: Path
@@ -34,6 +62,7 @@ class RecordSettings:
     client_certs: Path | None = None
     timeout: float | None = None
     shim: bool = True
+    within: Within | None = None
     io: bool = False
     threads: bool = False
     rules: tuple[Rule, ...] = ()

@@ -5,7 +5,7 @@ Knows the protocol between launcher and shim (docs/SHIM.md); the shim itself is 
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count, takewhile
@@ -20,6 +20,7 @@ from tapeproxy.tapes.branches import LaneSeed
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.positions import knows_sleeps
+from tapeproxy.tapes.recordfields import Json
 
 ROOT_LANE = "m"
 _HASH_SEEDS = 2**32
@@ -163,20 +164,22 @@ def epoch_ns(started_at: str) -> int:
 
 def write_reads(tape: Tape, path: Path) -> None:
     """Write the clock readings of a tape where the shim looks them up."""
+    path.touch(mode=0o600)
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in reads_of(tape)))
+
+
+def reads_of(tape: Tape) -> Iterator[Json]:
+    """The clock readings of a tape, as the lines that the shim looks them up in."""
     epoch = epoch_ns(tape.head.started_at)
-    lines = [
-        orjson.dumps({"lane": c.lane, "n": c.n, "ns": c.ns + epoch} | ({"slept": True} if c.slept else {}))
-        for c in tape.clocks
-    ]
+    for c in tape.clocks:
+        yield {"lane": c.lane, "n": c.n, "ns": c.ns + epoch} | ({"slept": True} if c.slept else {})
     # A work item of a process pool has its lane in two processes, and only the one that ran it has read anything.
     ends: dict[str, int] = {}
     for end in tape.lane_ends:
         ends[end.lane] = max(end.reads, ends.get(end.lane, 0))
-    lines += [orjson.dumps({"lane": lane, "reads": reads}) for lane, reads in ends.items()]
+    yield from ({"lane": lane, "reads": reads} for lane, reads in ends.items())
     if knows_sleeps(tape.head):
-        lines += [orjson.dumps({"lane": lane, "asked": reads}) for lane, reads in _asked(tape).items()]
-    path.touch(mode=0o600)
-    path.write_bytes(b"".join(line + b"\n" for line in lines))
+        yield from ({"lane": lane, "asked": reads} for lane, reads in _asked(tape).items())
 
 
 def _asked(tape: Tape) -> dict[str, list[int]]:

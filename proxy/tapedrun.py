@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tapeproxy.tapes.branches import environment_of
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.machine import Facts, facts_of
+from tapeproxy.tapes.positions import is_within
 from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.redactionrules import RedactionRules
@@ -19,11 +21,17 @@ from tapeproxy.tapes.secretvars import is_secret_name, secret_values
 from tapeproxy.tapes.tokens import placeholder
 
 _MOST_PLACEHOLDERS = 256
+_WITHIN = "the tape was recorded within an interpreter: clock and randomness are the agent's own, not the tape's"
 _YEARS = (2001, 2048)
 
 
-def with_seed(head: Head) -> tuple[Head, list[str]]:
-    """The head with its seed out of the box, if it is sealed; and a note where a scrubbed tape has none for us."""
+def with_seed(head: Head, *, within: bool = False) -> tuple[Head, list[str]]:
+    """The head with its seed out of the box, if it is sealed; and a note where a tape has none for us.
+
+    `within`: it is for an interpreter that hears the tape from within, as it was recorded; others have no use for it.
+    """
+    if is_within(head) and not within:
+        return replace(head, seed=None), [_WITHIN] if head.seed is not None else []
     if head.scrubbed is None or head.seed is not None or head.origin is None:
         return head, []
     why = "was left out when it was scrubbed"

@@ -21,6 +21,11 @@ def tape_path(module: Path, name: str, scope: Scope, root: Path) -> Path:
     return beside / f"{module.stem}{SUFFIX}" if scope == "module" else beside / module.stem / f"{plain(name)}{SUFFIX}"
 
 
+def root_lane(nodeid: str) -> str:
+    """The lane of a test that has its tape with others: the same whichever of them run."""
+    return f"m:{hashlib.sha256(nodeid.encode(errors='surrogateescape')).hexdigest()[:12]}"
+
+
 def plain(name: str) -> str:
     """A file name for a test; what had to be changed is told apart by a digest."""
     made = _ODD.sub("-", name)[:_LONGEST].lstrip(".")

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 CLOCK_RULES = 2
 """How the clock is taped (`rules.clock` in the head): 2, with sleeps; tapes that don't say know nothing of sleeps."""
+WITHIN_RULES = 1
+"""How an interpreter that lives on was taped from within (`rules.within` in the head); others don't say."""
+
+
+def is_within(head: Head) -> bool:
+    """Whether the tape was recorded within an interpreter: its lanes and clocks are only to be had there again."""
+    return head.rules.get("within") is not None
 
 
 def knows_sleeps(head: Head) -> bool:

@@ -25,11 +25,11 @@ def watch() -> None:
         sys.addaudithook(_hook)
 
 
-def _hook(event: str, args: tuple[Any, ...]) -> None:
-    # At every audited event of the interpreter: one look-up, and out.
-    if event in _CONNECTS:
-        _connects(_CONNECTS[event], *args)
-    elif event in _LOOKUPS:
+def _hook(event: str, args: tuple[Any, ...], connects: Any = _CONNECTS, lookups: Any = _LOOKUPS) -> None:
+    # At every audited event of the interpreter: one look-up, and out. At its end this module's own names are gone.
+    if event in connects:
+        _connects(connects[event], *args)
+    elif event in lookups:
         _looks_up(args[0])
 
 

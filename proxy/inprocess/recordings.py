@@ -8,20 +8,25 @@ import os
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.inprocess.background import Background
+from tapeproxy.proxy.inprocess.children import Reports
+from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, is_shimmed
+from tapeproxy.proxy.inprocess.heard import Heard
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
 from tapeproxy.proxy.processes import RunProcesses, listens
-from tapeproxy.proxy.recorded import Recorded, RecordSettings
+from tapeproxy.proxy.recorded import Recorded, RecordSettings, Within
 from tapeproxy.proxy.recording import recording
-from tapeproxy.tapes.errors import TapeWriteError, UsageError
+from tapeproxy.proxy.shimming import new_seed
+from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError, UsageError
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.rules import read_rules
 
@@ -59,20 +64,42 @@ class Record:
             upstream_ca=None if upstream_ca is None else Path(upstream_ca),
             shim=False,
             rules=read_rules(rules),
+            within=self._within(),
         )
+        self._clamp = self._clamped()
         self._port = 0
         self._trust: ssl.SSLContext
         self._ended: asyncio.Event
         self._bridges: set[asyncio.Task[None]] = set()
         self._result: Future[Recorded]
         self._closed = True
+        self._opened = self._late = False
+        self.failure: TapeproxyError | None = None
+        """Why a recording that was to be opened late could not be."""
         self._lock = threading.Lock()
         self._children = RunProcesses("", root=os.getpid())
+
+    @staticmethod
+    def _within() -> Within | None:
+        if is_shimmed():
+            return None
+        return Within(seed=new_seed(), origin_ns=time.time_ns() - time.monotonic_ns(), events=Heard())
+
+    def _clamped(self) -> Clamp | None:
+        within = self._settings.within
+        if within is None:
+            return None
+        take = cast(Heard, within.events).take
+        return Clamp(ClampSettings(mode="record", seed=within.seed, origin_ns=within.origin_ns, take=take))
 
     def __enter__(self) -> Self:
         """Raises TapeExistsError, TapeWriteError, CaError and UsageError, which also says that mitmproxy is missing."""
         self.open()
-        self.resume()
+        try:
+            self.resume()
+        except BaseException:
+            self.finish()
+            raise
         return self
 
     def __exit__(
@@ -96,25 +123,51 @@ class Record:
             Record._one.release()
             raise
 
+    def open_late(self) -> None:
+        """Have `open` done by the first request: where there is none, there is no tape, and mitmproxy is not needed.
+
+        What `open` raises is raised by `finish` then.
+        """
+        self._late = True
+
+    @property
+    def opened(self) -> bool:
+        """Whether there is a tape."""
+        return self._opened
+
     def _open(self) -> None:
         opened: Future[None] = Future()
-        self._result = asyncio.run_coroutine_threadsafe(self._record(opened), Background.get().loop)
+        self._result = Background.get().submit(self._record(opened))
         opened.result()
+        self._opened = True
 
-    def resume(self) -> None:
-        """Lead this interpreter's clients here."""
+    def resume(self, root: str = ROOT) -> None:
+        """Lead this interpreter's clients here, and tape its clock; the flow that calls is the lane `root`.
+
+        Raises UsageError where the clock is another tape's.
+        """
         self._closed = False
         lead(self)
+        if self._clamp is not None:
+            try:
+                self._clamp.enter(root)
+            except BaseException:
+                self.suspend()
+                raise
 
     def suspend(self) -> None:
         """Let them go."""
+        if self._clamp is not None:
+            self._clamp.leave()
         with self._lock:
             self._closed = True
         let_go(self)
 
     def finish(self) -> Recorded:
-        """End the wire, then the tape. Raises TapeWriteError where the tape is not whole."""
-        Background.get().loop.call_soon_threadsafe(self._ended.set)
+        """End the wire, then the tape. Raises TapeWriteError where that is not whole, and what a late `open` raised."""
+        if self.failure is not None:
+            raise self.failure
+        Background.get().call(self._ended.set)
         try:
             self.recorded = self._result.result()
         finally:
@@ -126,15 +179,21 @@ class Record:
     async def __aenter__(self) -> Self:
         from anyio import to_thread
 
-        return await to_thread.run_sync(self.__enter__)
+        await to_thread.run_sync(self.open)
+        self.resume()  # here, for this flow is the one that is taped
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         from anyio import to_thread
 
-        # In a thread: answers that are under way go on meanwhile.
-        await to_thread.run_sync(self.__exit__, kind, error, traceback)
+        self.suspend()
+        try:
+            await to_thread.run_sync(self.finish)  # in a thread: answers that are under way go on meanwhile
+        except TapeWriteError:
+            if error is None:
+                raise
 
     # --- a route (`routes.Route`) ------------------------------------------------------------------------------
 
@@ -149,7 +208,26 @@ class Record:
             if self._closed:
                 far.close()
                 raise BrokenPipeError("the recording that this connection belongs to is over")
-            asyncio.run_coroutine_threadsafe(self._bridge(far, origin), Background.get().loop)
+            if self._late and not self._opened:
+                self._open_now(far)
+            Background.get().submit(self._bridge(far, origin))
+
+    def _open_now(self, far: socket.socket) -> None:
+        if self.failure is None:
+            try:
+                self.open()
+            except TapeproxyError as error:
+                self.failure = error
+        if self.failure is not None:
+            far.close()
+            raise ConnectionRefusedError(str(self.failure)) from self.failure
+
+    lets_children = True
+    children = Reports()
+    """Nothing is refused while it is recorded."""
+
+    def refuses(self, what: str) -> None:
+        """Nothing is."""
 
     def reaches_out(self, kind: str, host: str, port: int) -> str:
         """While it is recorded everything may."""

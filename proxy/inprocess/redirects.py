@@ -11,7 +11,10 @@ from typing import Any
 
 from tapeproxy.proxy.inprocess import routes
 from tapeproxy.proxy.inprocess.aiohttps import patch_connector
+from tapeproxy.proxy.inprocess.children import patch_popen, watch_forks
+from tapeproxy.proxy.inprocess.clamp import Clamp
 from tapeproxy.proxy.inprocess.egress import watch
+from tapeproxy.proxy.inprocess.flows import outside
 from tapeproxy.proxy.inprocess.httpclients import patch_connections, patch_http_client
 from tapeproxy.proxy.inprocess.httpcores import patch_async, patch_pool, patch_sync
 from tapeproxy.proxy.inprocess.journal import Journal
@@ -40,6 +43,7 @@ _PATCHES: dict[str, tuple[Patch, ...]] = {
     "http.client": (patch_http_client,),
     "urllib3.connection": (patch_connections,),
     "aiohttp.connector": (patch_connector,),
+    "subprocess": (patch_popen,),
     **_of_httpcore("httpcore"),
     **_of_httpcore("httpcore2"),
 }
@@ -54,6 +58,7 @@ def lead(route: routes.Route) -> None:
     with _lock:
         if not _count:
             watch()
+            watch_forks()
             sys.meta_path.insert(0, _finder)
             for name in _PATCHES:
                 if (module := sys.modules.get(name)) is not None and not _is_being_imported(module):
@@ -88,7 +93,9 @@ class _Finder:
     """Finds nothing itself: has the modules that are waited for patched as soon as they have run."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name not in _PATCHES:
+        if Clamp.is_open():
+            Clamp.parts().about_to_import(name)
+        elif name not in _PATCHES:
             return None
         for finder in [one for one in sys.meta_path if one is not self]:
             find = getattr(finder, "find_spec", None)
@@ -101,11 +108,17 @@ class _Finder:
 
 
 def _run_after(loader: Any, name: str) -> None:
-    execute = loader.exec_module
+    execute = getattr(loader, "exec_module", None)
+    if execute is None or isinstance(loader, type) or "exec_module" in getattr(loader, "__dict__", ("exec_module",)):
+        return  # of built-in modules
 
     def exec_module(module: Any) -> None:
-        execute(module)
-        _patch(name, module)
+        del loader.exec_module
+        with outside():  # what a module does when it is imported belongs to no test: only the first one has it
+            execute(module)
+        if name in _PATCHES:
+            _patch(name, module)
+        Clamp.imported(name, module)
 
     loader.exec_module = exec_module
 

@@ -8,24 +8,31 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import NoReturn, Self, cast
+from typing import Any, Literal, NoReturn, Self, cast
 
 from tapeproxy.proxy.inprocess.background import Background
+from tapeproxy.proxy.inprocess.children import FORKED, Reports
+from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, is_shimmed
+from tapeproxy.proxy.inprocess.environments import RunEnvironment
+from tapeproxy.proxy.inprocess.heard import Judged
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
 from tapeproxy.proxy.inprocess.tapeline import DirectTransport, TapeLine
+from tapeproxy.proxy.inprocess.tapes import load_again
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.shimming import epoch_ns, reads_of
 from tapeproxy.proxy.tapedrun import facts_here, placeholders, taped_redactor, with_seed
-from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.tapeserver import Serving, TapeServer
 from tapeproxy.tapes.errors import Place, TapeFormatError, TapeproxyError, UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback, split_authority
 from tapeproxy.tapes.identity import parse_target
+from tapeproxy.tapes.positions import is_within
+from tapeproxy.tapes.recordfields import Json
 from tapeproxy.tapes.rules import read_rules
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.trace import join_parts, part_of
@@ -51,6 +58,22 @@ class TapeViolationError(TapeproxyError):
         )
 
 
+class TapeDriftError(TapeproxyError):
+    """All that was asked is on the tape, but the code in a replay came another way to it. `drifts` has where."""
+
+    exit_code = 4
+
+    def __init__(self, tape: Path, drifts: Sequence[Drift], *, fix: str = "") -> None:
+        self.drifts = list(drifts)
+        more = len(self.drifts) - _SHOWN
+        shown = "\n".join(found.to_text() for found in self.drifts[:_SHOWN])
+        super().__init__(
+            shown + (f"\nand {more} more" if more > 0 else ""),
+            where=str(tape),
+            fix=fix or "if the change is meant, record the tape anew",
+        )
+
+
 class Replay:
     """An open replay, as a context manager, plain or async; it is entered once.
 
@@ -66,17 +89,25 @@ class Replay:
         rules: Iterable[str] = (),
         allow: Iterable[str] = (),
         block_network: bool = True,
+        match: Literal["lane", "any"] = "lane",
+        on_drift: Literal["fail", "report"] = "fail",
     ) -> None:
         """`speed`: None for answers at once, 1.0 as recorded. `rules` as in tapeproxy.toml, added to the tape's own.
 
         `allow`: HOST:PORT that may be connected to; without `block_network` everything may that is no HTTP of a client
-        that is led to the tape.
+        that is led to the tape. `match`: whether each lane has its own answers, where the tape has lanes. `on_drift`:
+        whether another way to a request is an error, or only in `drifts`.
         """
         self.path = Path(path)
         self.violations: list[Violation] = []
         self.drifts: list[Drift] = []
         self.tape: Tape
         self._speed = speed
+        self._match = match
+        self._on_drift = on_drift
+        self._clamp: Clamp | None = None
+        self._judged: Judged
+        self.children = Reports()
         self._rules = read_rules(rules)
         self._allow = frozenset(map(_place, allow))
         self._block = block_network
@@ -102,6 +133,11 @@ class Replay:
         return self._replayer.index.unused()
 
     @property
+    def environment(self) -> RunEnvironment:
+        """What the environment of the recorded run was."""
+        return RunEnvironment.of(self.tape)
+
+    @property
     def trace_hash(self) -> str:
         """The trace hash of the answers that were given: that in the tape's seal, where all were."""
         reading = self._replayer.reading
@@ -111,7 +147,7 @@ class Replay:
 
     def __enter__(self) -> Self:
         """Raises TapeFormatError, NoTapeError and LockedTapeError."""
-        self.open(load(self.path)[0])
+        self.open(load_again(self.path))
         self.resume()
         return self
 
@@ -123,19 +159,22 @@ class Replay:
         # An error of the code itself is mostly what it made of the violation; what ends the process goes first.
         if self.violations and (error is None or isinstance(error, Exception)):
             raise TapeViolationError(self.path, self.violations) from error
+        if self.drifts and self._on_drift == "fail" and (error is None or isinstance(error, Exception)):
+            raise TapeDriftError(self.path, self.drifts) from error
 
     def open(self, tape: Tape) -> None:
         """Get ready to serve this tape; `resume` begins. Raises TapeFormatError."""
         settings = ReplaySettings(tape=self.path, environment=dict(os.environ), shim=False, rules=self._rules)
-        tape.head, _ = with_seed(tape.head)
+        tape.head, _ = with_seed(tape.head, within=True)
         self.tape = tape
+        clamped = is_within(tape.head) and tape.head.seed is not None and not is_shimmed()
         try:
             self._replayer = Replayer(
                 tape,
                 taped_redactor(tape, settings),
                 lambda _: False,
                 self._notice,
-                by_lane=False,  # nobody here says which lane asks
+                by_lane=clamped and self._match == "lane",  # else nobody says which lane asks
                 rules=self._rules,
                 here=facts_here(tape, settings),
             )
@@ -143,9 +182,15 @@ class Replay:
             raise TapeFormatError(str(error), place=Place(str(self.path))) from None
         self._authorities = frozenset(_authorities(tape))
         self._server = _server(self._replayer, self._speed)
+        self._judged = Judged(self._replayer.redactor.text)
+        if clamped:
+            self._clamp = Clamp(_clamp_settings(tape, self._judged.take))
 
-    def resume(self) -> None:
-        """Lead this interpreter's clients here."""
+    def resume(self, root: str = ROOT) -> None:
+        """Lead this interpreter's clients here, on the tape's clock; the flow that calls is the lane `root`.
+
+        Raises UsageError where the clock is another tape's.
+        """
         self._proxies = frozenset(_place(os.environ[name]) for name in _PROXIES if os.environ.get(name))
         for name in placeholders(self.tape):
             if not os.environ.get(name):
@@ -153,9 +198,18 @@ class Replay:
                 self._placeholders.append(name)
         self._closed = False
         lead(self)
+        if self._clamp is not None:
+            try:
+                self._clamp.enter(root)
+            except BaseException:
+                self.suspend()
+                raise
 
     def suspend(self) -> None:
         """Let them go, and end their connections."""
+        if self._clamp is not None:
+            self._clamp.leave()
+        self.look_around()
         with self._lock:
             self._closed = True
         let_go(self)
@@ -169,13 +223,28 @@ class Replay:
             for connection in list(self._server.connections):
                 connection.abort()
 
+    def look_around(self) -> None:
+        """Take note of what lanes and children did that no request of this process has shown."""
+        for drift in self._judged.drifts():
+            self._replayer.drift(drift)
+        for what in self.children.heard():
+            self._replayer.violate(Violation("egress", what, FORKED))
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is worth knowing and is no drift."""
+        return [*self._judged.notes, *self._replayer.soft_notes()]
+
     def close(self) -> None:
         """Serve no more; the findings stay."""
+        self.children.forget()
 
     async def __aenter__(self) -> Self:
         from anyio import to_thread
 
-        return await to_thread.run_sync(self.__enter__)
+        self.open(await to_thread.run_sync(load_again, self.path))
+        self.resume()  # here, for this flow is the one that has the tape's clock
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -204,7 +273,7 @@ class Replay:
                 line.connection_made(cast(asyncio.Transport, DirectTransport(far, line, self._lock)))
                 return line
             self._looped = True
-            asyncio.run_coroutine_threadsafe(self._accept(far, line), line.loop)
+            Background.get().submit(self._accept(far, line))
             return None
 
     async def _accept(self, far: socket.socket, line: TapeLine) -> None:
@@ -220,9 +289,19 @@ class Replay:
         while self._server.connections:
             await asyncio.sleep(0)
 
+    @property
+    def lets_children(self) -> bool:
+        """As this process itself."""
+        return not self._block
+
+    def refuses(self, what: str) -> None:
+        """A violation."""
+        said = "a program that the code has started asked for it, and was refused: tape.run gives it a tape of its own"
+        self._replayer.violate(Violation("egress", what, said))
+
     def reaches_out(self, kind: str, host: str, port: int) -> str:
         """A violation, and why."""
-        if not self._block or self._may_reach(host, port) or threading.current_thread() is Background.get().thread:
+        if not self._block or self._may_reach(host, port) or Background.is_thread(threading.get_ident()):
             return ""
         where = f"{host}:{port}" if port else host
         what = f"the code wanted to {kind} {where} past the clients that hear the tape, and was refused"
@@ -242,6 +321,23 @@ class Replay:
 
 
 replay = Replay
+
+
+def _clamp_settings(tape: Tape, take: Callable[[dict[str, Any]], object]) -> ClampSettings:
+    head = tape.head
+    assert head.seed is not None
+    lines: dict[str, list[Json]] = {}
+    first: list[Json] = []
+    for line in reads_of(tape):
+        first = first or [line]
+        lines.setdefault(line["lane"], []).append(line)
+    return ClampSettings(
+        mode="replay",
+        seed=head.seed,
+        origin_ns=epoch_ns(head.started_at) + (head.origin or 0),
+        take=take,
+        reads=lambda lane: first + lines.get(lane, []),
+    )
 
 
 def _authorities(tape: Tape) -> Iterable[str]:

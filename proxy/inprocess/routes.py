@@ -5,7 +5,11 @@ route. What was connected before a route was opened, or under another one, does 
 """
 
 import socket
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.inprocess.children import Reports
 
 
 class Origin(NamedTuple):
@@ -40,6 +44,19 @@ class Route(Protocol):
         """
         ...
 
+    @property
+    def lets_children(self) -> bool:
+        """Whether processes that are made meanwhile do as they like."""
+        ...
+
+    @property
+    def children(self) -> "Reports":
+        """What those that may not have asked for."""
+        ...
+
+    def refuses(self, what: str) -> None:
+        """A program that was started meanwhile has asked for something, and was refused."""
+
     def reaches_out(self, kind: str, host: str, port: int) -> str:
         """Something connects past the clients that are led here: why it may not, or empty. `kind`: connect, lookup."""
         ...
@@ -71,6 +88,16 @@ def remove(route: Route) -> None:
 def top() -> Route | None:
     """The route in force."""
     return _open[-1] if _open else None
+
+
+def all_open() -> Sequence[Route]:
+    """Every open route, the one in force last."""
+    return _open
+
+
+def replace(change: Callable[[Route], Route]) -> None:
+    """Put another route in the place of each, in a forked child."""
+    _open[:] = [change(route) for route in _open]
 
 
 def route_to(host: str, port: int) -> Route | None:

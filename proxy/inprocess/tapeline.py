@@ -8,6 +8,8 @@ import weakref
 from typing import Any, cast
 
 from tapeproxy.proxy.connection import Connection
+from tapeproxy.proxy.inprocess.background import Background
+from tapeproxy.proxy.inprocess.flows import outside
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
 from tapeproxy.proxy.requestreader import RequestReader
 from tapeproxy.proxy.tapeserver import TapeServer
@@ -41,7 +43,7 @@ class TapeLine(Connection):
 
     def feed(self, data: bytes) -> None:
         """Take what the client sent, in its own thread, and answer there."""
-        with self._lock:
+        with self._lock, outside():
             try:
                 self._receive(data)
             except Exception as error:
@@ -49,7 +51,7 @@ class TapeLine(Connection):
 
     def hang_up(self) -> None:
         """The client has left."""
-        with self._lock:
+        with self._lock, outside():
             self.abort()
 
     def _absolute(self, url: bytes, headers: Headers) -> bytes:
@@ -97,7 +99,7 @@ class DirectTransport:
         if not waiting:
             self._flush()
             if self._backlog:
-                self._loop.call_soon_threadsafe(self._wait)
+                Background.get().call(self._wait)
 
     def close(self) -> None:
         """End the connection when all is sent."""
@@ -112,7 +114,7 @@ class DirectTransport:
             return
         if self._backlog:
             self._backlog.clear()
-            self._loop.call_soon_threadsafe(self._loop.remove_writer, self._far.fileno())
+            Background.get().call(self._loop.remove_writer, self._far.fileno())
         self._far.close()
         self._line.connection_lost(None)
 

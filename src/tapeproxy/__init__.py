@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # not at run time: typing takes longer to load than the hints
     from tapeproxy.proxy.inprocess.recordings import Record as Record
     from tapeproxy.proxy.inprocess.recordings import record as record
     from tapeproxy.proxy.inprocess.replays import Replay as Replay
+    from tapeproxy.proxy.inprocess.replays import TapeDriftError as TapeDriftError
     from tapeproxy.proxy.inprocess.replays import TapeViolationError as TapeViolationError
     from tapeproxy.proxy.inprocess.replays import replay as replay
     from tapeproxy.proxy.whatif import what_if as what_if
@@ -21,6 +22,7 @@ _HOMES = {
     "record": ("proxy.inprocess.recordings", "record"),
     "Replay": ("proxy.inprocess.replays", "Replay"),
     "replay": ("proxy.inprocess.replays", "replay"),
+    "TapeDriftError": ("proxy.inprocess.replays", "TapeDriftError"),
     "TapeViolationError": ("proxy.inprocess.replays", "TapeViolationError"),
     "what_if": ("proxy.whatif", "what_if"),
     "what_if_async": ("proxy.whatif", "what_if_async"),

@@ -1,69 +1,13 @@
 """The plugin in runs of pytest: which tests have a tape, what fails and why, what is told."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
-import inprocesstapes
 import pytest
-from origin import Call, Origin
+from pluginsuites import Suite
 
 from tapeproxy.proxy.testplaces import plain
 
 pytest_plugins = ["pytester"]
-GET = "import httpx, pytest\n\ndef get(path):\n    return httpx.get('https://api.test' + path).text\n"
-
-
-class Suite:
-    """A folder with tests, run in processes of their own."""
-
-    def __init__(self, pytester: pytest.Pytester) -> None:
-        self.path = pytester.path
-        self._pytester = pytester
-
-    def file(self, name: str, text: str) -> None:
-        (self.path / f"{name}.py").write_text(GET + text, "utf-8")
-
-    def tape(self, place: str, *paths: str) -> Path:
-        """The tape of `place`, MODULE/TEST, with GETs of these paths."""
-        path = self.path / "tapes" / f"{place}.tape.jsonl.gz"
-        return inprocesstapes.gets(path.parent, *paths).rename(path)
-
-    def run(self, *args: str) -> pytest.RunResult:
-        plugins = ("-p", "tapeproxy.plugin.entry", "-p", "anyio", "-W", "error")
-        return self._pytester.runpytest_subprocess(*plugins, *args)
-
-
-@pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Suite:
-    monkeypatch.setenv("TAPEPROXY_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("CI", raising=False)
-    return Suite(pytester)
-
-
-WORLD = """import pytest
-
-@pytest.fixture(scope="session")
-def tape_config():
-    return {{"hosts": {{"api.test": {url!r}}}}}
-"""
-
-
-@pytest.fixture
-def world(suite: Suite) -> Iterator[list[str]]:
-    """What was asked of it: whoever records asks it."""
-    asked: list[str] = []
-
-    async def answer(call: Call) -> None:
-        asked.append(call.request.target)
-        text = f"{call.request.target} live".encode()
-        await call.head("200 OK", f"Content-Length: {len(text)}")
-        await call.send(text)
-
-    with Origin(answer) as running:
-        (suite.path / "conftest.py").write_text(WORLD.format(url=running.url), "utf-8")
-        yield asked
 
 
 def test_a_marked_test_hears_its_tape(suite: Suite) -> None:
@@ -309,7 +253,6 @@ def test_anyio(suite: Suite) -> None:
 
 
 def test_asyncio(suite: Suite) -> None:
-    pytest.importorskip("pytest_asyncio", reason="pytest-asyncio is not installed")
     suite.tape("test_a/test_good", "/one")
     suite.tape("test_a/test_bad", "/one")
     suite.file("test_a", ASYNC.format(mark="asyncio"))

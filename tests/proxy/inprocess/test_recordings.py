@@ -149,3 +149,31 @@ def test_there_is_one_recording_at_a_time(tmp_path: Path) -> None:
         pass
     with tapeproxy.record(tmp_path / "b.tape.jsonl.gz"):
         pass
+
+
+def test_a_recording_may_begin_with_the_first_request(tmp_path: Path, hosts: dict[str, str]) -> None:
+    path = tmp_path / "t.tape.jsonl.gz"
+    recording = tapeproxy.record(path, hosts=hosts)
+    recording.open_late()
+    for asks in (False, True):
+        recording.resume()
+        assert recording.opened is False
+        live = ask_all() if asks else []
+        recording.suspend()
+        assert path.exists() is recording.opened is asks
+    recording.finish()
+    with tapeproxy.replay(path):
+        assert ask_all() == live
+
+
+def test_a_recording_that_cannot_begin_says_so_in_the_end(tmp_path: Path, hosts: dict[str, str]) -> None:
+    path = tmp_path / "t.tape.jsonl.gz"
+    path.write_bytes(b"")
+    recording = tapeproxy.record(path, hosts=hosts)
+    recording.open_late()
+    recording.resume()
+    with pytest.raises(httpx.HTTPError):
+        httpx.get("https://api.test/httpx")
+    recording.suspend()
+    with pytest.raises(TapeExistsError):
+        recording.finish()
