@@ -220,7 +220,7 @@ def dry_lines(tape: "Tape", prepared: "Prepared") -> Iterator[str]:
     for line in prepared.lines:
         yield f"edit {printable(line)}"
     for lane, kinds in _by_lane(tape, plan).items():
-        parts = [f"{len(found)} {word} ({_numbers(found)})" for word, found in kinds.items() if found]
+        parts = [f"{len(found)} {word} ({number_runs(found)})" for word, found in kinds.items() if found]
         yield f"{printable(prepared.causality.name(lane))}: {', '.join(parts) or 'nothing'}"
     about = "at most" if plan.rerun == "changed" else "about"
     yield f"{about} {count(len(plan.live), 'live call')}"
@@ -231,13 +231,13 @@ def closing_lines(forked: "Forked", settings: "ForkSettings") -> Iterator[str]:
     for note in forked.notes:
         yield f"note: {block(note)}"
     if forked.unasked:
-        yield f"not asked again: {count(len(forked.unasked), 'event')} of the tape ({_numbers(forked.unasked)})"
+        yield f"not asked again: {count(len(forked.unasked), 'event')} of the tape ({number_runs(forked.unasked)})"
     if forked.covered:
-        yield f"within tool calls: {count(len(forked.covered), 'event')} of the tape ({_numbers(forked.covered)})"
+        yield f"within tool calls: {count(len(forked.covered), 'event')} of the tape ({number_runs(forked.covered)})"
     yield f"{forked.reused} reused, {forked.mutated} mutated, {forked.live} live: {printable(str(settings.out))}"
 
 
-def _numbers(numbers: Sequence[int]) -> str:
+def number_runs(numbers: Sequence[int]) -> str:
     """`1-3, 7`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):

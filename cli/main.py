@@ -37,6 +37,11 @@ COMMANDS: dict[str, _Lazy] = {
         "command",
         "Run an agent again from a tape with something changed: what comes after it is asked anew, live.",
     ),
+    "update": _Lazy(
+        "update",
+        "command",
+        "Run a changed agent from its tape, ask anew only what changed, and write that on yes.",
+    ),
     "verify": _Lazy("verify", "command", "Check that a tape is whole and unchanged."),
     "scrub": _Lazy("scrub", "command", "Write a tape anew without secrets, or check it for them."),
     "doctor": _Lazy(

@@ -33,10 +33,10 @@ def block(text: str, indent: str = "") -> str:
     return "\n".join(indent + line if line else "" for line in safe.split("\n"))
 
 
-def echo(text: str = "") -> None:
-    """Print `text`; what the output's encoding doesn't have shows as an escape."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print `text`, to standard error with `err`; what the encoding there doesn't have shows as an escape."""
+    encoding = getattr(sys.stderr if err else sys.stdout, "encoding", None) or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=err)
 
 
 def duration(ns: int) -> str:

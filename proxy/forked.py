@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tapeproxy.proxy.guard import Guard, GuardPlan
 from tapeproxy.proxy.recorded import Recorded
@@ -14,7 +14,11 @@ from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.forkplan import ForkPlan
 from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.violations import Drift, Violation
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.unlocking import Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class ForkSettings:
     `client_certs` as in a recording. `guard`: what keeps the agent, not the proxy, from the network. `keyless`: names
     of secret variables that the tape's run had and this one need not; they get placeholders, which are never sent.
     `max_violations`: the run is stopped at so many. `timeout` in seconds. `stdio`: the agent's, in place of ours.
+    `shim`: where the tape has one. `rules` come after the tape's own. `secret` encrypts the child.
     """
 
     parent: Parent
@@ -53,6 +58,9 @@ class ForkSettings:
     on_drift: Literal["fail", "report"] = "fail"
     timeout: float | None = None
     stdio: Stdio | None = None
+    shim: bool = True
+    rules: tuple[Rule, ...] = ()
+    secret: "Secret | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ class ForkJudge:
     """The decisions of one fork of `parent`. `replayer` has what the plan keeps of it.
 
     `drain` is called before each decision, so that what the shims have said until then is known. `placeholders` are
-    values that must not be sent. `reused`, `mutated` and `live_of`, by lane, count what was decided.
+    values that must not be sent. `reused`, `mutated` and `live_of`, by lane, count what was decided. `left` is told of
+    live requests of an update: the lane, and which of its requests that is.
     """
 
     def __init__(
@@ -43,12 +44,13 @@ class ForkJudge:
         self.reused = 0
         self.mutated = 0
         self.live_of: Counter[str] = Counter()
+        self.left: Callable[[str, int], object] | None = None
         self._plan = plan
         self._replayer = replayer
         self._drain = drain
         self._placeholders = {name.encode() for name in placeholders}
         rows = rows_of(parent)
-        self._reads = {row.number: row.reads for of_lane in rows.values() for row in of_lane}
+        self._places = {row.number: (lane, row.reads) for lane, of_lane in rows.items() for row in of_lane}
         self._numbers = {(lane, row.place): row.number for lane, of_lane in rows.items() for row in of_lane}
         kept = outlines(replayer.tape.exchanges)
         self._ends: dict[int, End] = {one.number: one.end for one in kept if one.end is not None}
@@ -73,8 +75,9 @@ class ForkJudge:
             return self._ticket(decision, "refused")
         if number is None:  # a server of the run that is not up: the connection is closed
             return self._ticket(decision, "reused")
-        if tag is not None:
-            self._ahead[tag.lane] = tag.reads - self._reads[number]
+        of_lane, reads = self._places[number]
+        if tag is not None and of_lane in (tag.lane, UNLANED):
+            self._ahead[tag.lane] = tag.reads - reads
         changed = number in self._plan.mutated
         self.mutated += changed
         self.reused += not changed
@@ -89,6 +92,8 @@ class ForkJudge:
     def ended(self, verdict: Verdict) -> None:
         """The exchange is over."""
         self._under_way -= verdict.source == "live"
+        if verdict.instead is not None:
+            self._replayer.order.passed(verdict.instead)
 
     def look(self) -> None:
         """Hear the shims. A live call that is under way is progress, for those who wait until its lane goes on."""
@@ -150,6 +155,9 @@ class ForkJudge:
             return self._ticket(self._replayer.violate(Violation("placeholder", line, what, tag=tag)), "refused")
         self.live_of[lane] += 1
         self._under_way += 1
+        if self.left is not None:
+            self.left(lane, 0 if tag is None else tag.n)
+            return Verdict("live", instead=None if tag is None else self._numbers.get((lane, tag.n)))
         if not edits:
             return Verdict("live")
         return Verdict("live", edit=lambda sent: reduce(lambda one, edit: edit(one), edits, sent))

@@ -36,12 +36,13 @@ from tapeproxy.tapes.branches import inherited
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.forkplan import ForkPlan, anew, kept
-from tapeproxy.tapes.hints import served_bodies
+from tapeproxy.tapes.hints import nowhere, served_bodies
 from tapeproxy.tapes.reading import taped_rules
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.redactionrules import RedactionRules
 from tapeproxy.tapes.secretvars import placeholder_names, secret_names
 from tapeproxy.tapes.tokens import placeholder
+from tapeproxy.tapes.updateplan import UpdatePlan
 from tapeproxy.tapes.valuefutures import with_changes
 from tapeproxy.tapes.violations import Drift, Violation
 
@@ -99,7 +100,7 @@ class _Fork:
             if value is not None:
                 self._given[name] = value
         as_replay = ReplaySettings(
-            tape=settings.parent.path, environment=self._given, argv=argv, shim=parent.head.seed is not None
+            tape=settings.parent.path, environment=self._given, argv=argv, shim=settings.shim and _has_shim(settings)
         )
         self._settings = settings
         self._argv = argv
@@ -109,7 +110,7 @@ class _Fork:
         strangers = Strangers(self._run)
         self._tape = FollowedTape(self._redactor, strangers, lost)
         try:
-            self._is_absent = served_bodies(parent, plan.live)
+            self._is_absent = nowhere if plan.runs_tools else served_bodies(parent, plan.live)
             self._replayer = Replayer(
                 kept(parent, plan),
                 self._redactor,
@@ -118,6 +119,7 @@ class _Fork:
                 fork=plan,
                 anew=anew(parent, plan),
                 here=facts_here(parent, as_replay),
+                rules=settings.rules,
                 keeps_order=as_replay.shim,
                 absent=self._is_absent,
             )
@@ -140,10 +142,14 @@ class _Fork:
         try:
             await wire.start()
             wire.failures.at_first = lambda error: self._tape.lost(f"something could not be taped: {error}")
+            if isinstance(settings.plan, UpdatePlan):
+                self._judge.left = settings.plan.leave
             if recording.shim:
                 told = with_changes(settings.parent.tape, settings.plan.values)
                 shims = ForkShims(told, settings.plan, self._replayer, self._redactor, self._strangers)
                 self._tape.heard = shims.hear
+                if self._judge.left is not None:
+                    self._judge.left = shims.leave
             # Last, so that a port in use leaves no tape, and replaces none.
             folder = open_child(
                 recording, self._tape, load_key(), self._redactor, settings.parent.tape.head, self._told()
@@ -222,10 +228,11 @@ class _Fork:
             upstream_ca=settings.upstream_ca,
             client_certs=settings.client_certs,
             timeout=settings.timeout,
-            shim=head.seed is not None,
-            io=head.io and head.seed is not None,
-            rules=taped_rules(head),
+            shim=settings.shim and _has_shim(settings),
+            io=head.io and settings.shim and _has_shim(settings),
+            rules=tuple(dict.fromkeys((*taped_rules(head), *settings.rules))),
             redaction=RedactionRules.from_json(head.rules),
+            secret=settings.secret,
         )
 
     def _told(self) -> Json:
@@ -260,9 +267,15 @@ class _Fork:
         return child_environment(self._given, child) | settings.guard.variables(self._given)
 
 
+def _has_shim(settings: ForkSettings) -> bool:
+    return settings.parent.tape.head.seed is not None
+
+
 def branch_of(tape: Tape, plan: ForkPlan) -> Json:
     """Where a fork leaves its tape, as its head tells it (docs/FORMAT.md)."""
     branch: Json = {"events": list(plan.branch), "rerun": plan.rerun, "served": len(plan.served)}
+    if isinstance(plan, UpdatePlan):
+        branch["update"] = True
     if plan.branch:
         request = tape.exchanges[plan.branch[0] - 1].request
         branch |= {"lane": request.lane, "n": request.n}

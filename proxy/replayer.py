@@ -187,12 +187,12 @@ class Replayer:
             if decision is not None:
                 return decision
         goes_out = self._may_go_out(tag)
-        if goes_out and self.fork is not None and self.fork.rerun == "future" and tag is not None:
+        if goes_out and self.fork is not None and self.fork.asks_anew(tag):
             return Upstream()
         if hit := self.index.take_exact(ask):
             return self._serve(hit.exchange, ask, tag, asked.http10)
         ask = self._redacted(ask)
-        found = self.index.take(ask)
+        found = self._take(ask)
         if isinstance(found, Hit):
             return self._serve(found.exchange, ask, tag, asked.http10)
         if loopback and self.index.knows(self._inside(ask)):
@@ -248,6 +248,14 @@ class Replayer:
         """Count a drift and tell whoever listens."""
         self.drifts.append(drift)
         self.noticed(drift)
+
+    def _take(self, ask: Ask) -> Hit | Miss:
+        """The next answer for this request: of its own lane, or, in an update, of whichever has it."""
+        found = self.index.take(ask)
+        if isinstance(found, Hit) or found.used or found.elsewhere is None:
+            return found
+        borrows = self.fork is not None and self.fork.borrows
+        return self.index.take(ask._replace(lane=found.elsewhere)) if borrows else found
 
     def _may_go_out(self, tag: LaneTag | None) -> bool:
         """Whether a request that is not on the tape may go out to the world: never before the branch was reached."""

@@ -86,7 +86,7 @@ class TapeWriter:
         self._linked = os.fstat(self._fd).st_nlink > 0
         if fsync:
             self._append(lambda: b"")
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
 
     def now(self) -> int:
         """Nanoseconds since the tape was started, never going back."""
@@ -344,7 +344,7 @@ def _write(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Have the disk know the names in `folder`. Not every system lets a folder be opened for this."""
     with contextlib.suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)

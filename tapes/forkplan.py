@@ -111,6 +111,20 @@ class ForkPlan:
             return UNLANED in self.cut
         return next((upper in self.cut for upper in above(tag.lane) if upper in self.lanes or upper in self.cut), False)
 
+    def asks_anew(self, tag: LaneTag | None) -> bool:
+        """Whether a request that may be live is not looked for on the tape first."""
+        return self.rerun == "future" and tag is not None
+
+    @property
+    def borrows(self) -> bool:
+        """Whether a lane may have the answer of another one, where it has none of its own."""
+        return False
+
+    @property
+    def runs_tools(self) -> bool:
+        """Whether the bodies of tools run in lanes that have not left the tape, too."""
+        return False
+
 
 def fork_at(
     tape: Tape,

@@ -13,13 +13,15 @@ TICKET_HEADER = b"x-tapeproxy-ticket"
 class Verdict(NamedTuple):
     """What becomes of a request. `source`: the word for its record. `ticket`: of its answer; None: it goes out.
 
-    `ending`: how the exchange ended on the tape. `edit` changes a request that goes out.
+    `ending`: how the exchange ended on the tape. `edit` changes a request that goes out. `instead`: the exchange of the
+    tape in whose place, in its lane, it stands, where others may wait for that one.
     """
 
     source: str | None
     ticket: int | None = None
     ending: End | None = None
     edit: Callable[[Request], Request] | None = None
+    instead: int | None = None
 
 
 class Judge(Protocol):

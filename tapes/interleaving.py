@@ -125,6 +125,10 @@ class Interleaving:
         """The answer of this exchange is sent, or is not going to be."""
         self._delivered.add(exchange.number)
 
+    def passed(self, number: int) -> None:
+        """This exchange is not going to be asked for: another one was, and is over."""
+        self._delivered.add(number)
+
     def precedes(self, earlier: Exchange, later: Exchange) -> bool:
         """Whether, of two answers of siblings, this one comes first."""
         for siblings, _ in self._places(later):

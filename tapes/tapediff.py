@@ -145,6 +145,8 @@ def relation(ours: Tape, theirs: Tape) -> str:
     for child, parent, words in ((theirs, ours, ("B", "A")), (ours, theirs, ("A", "B"))):
         told = child.head.parent
         if told is not None and parent.seal is not None and parent.seal.trace in told.values():
+            if (child.head.branch or {}).get("update") is True:
+                return f"{words[0]} is an update of {words[1]}"
             return f"{words[0]} is a fork of {words[1]}" + _forked_at(child)
     told_both = ours.head.parent, theirs.head.parent
     return "both are forks of one tape" if told_both[0] is not None and told_both[0] == told_both[1] else ""

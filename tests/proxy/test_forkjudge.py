@@ -16,6 +16,7 @@ from tapeproxy.tapes.forkverdict import TICKET_HEADER
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.records import Request
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.updateplan import update_of
 from tapeproxy.tapes.violations import Drift, Violation
 
 URL = "https://api.example.com/"
@@ -225,3 +226,62 @@ def test_an_exchange_that_failed_on_the_tape_has_its_word_for_it() -> None:
     assert run.ask("m", 0, 1) == "reused"
     assert run.verdict.ending is not None
     assert (run.verdict.ending.how, run.verdict.ending.error) == ("connect-error", "refused")
+
+
+# --- updates -------------------------------------------------------------------------------------------------------
+
+
+def updating(tape: Tape, **options: Any) -> Bench:
+    plan = update_of(tape, **options)
+    bench = Bench(tape, plan)
+    bench.judge.left = plan.leave
+    return bench
+
+
+def test_an_update_asks_what_is_not_on_the_tape_and_what_is_used_up() -> None:
+    bench = updating(parent(*TWO))
+    assert bench.ask("m", 0, reads=1) == "reused"
+    assert bench.ask("m", 1, url=f"{URL}new".encode()) == "live"
+    assert bench.verdict.instead == 2
+    assert bench.ask("m", 2) == "reused"
+    assert bench.ask("m", 3, url=f"{URL}m/2".encode()) == "live"
+    assert bench.ask(None, url=f"{URL}m/1".encode()) == "reused"
+    assert (bench.judge.reused, bench.judge.live_of) == (3, {"m": 2})
+    assert bench.noticed == []
+
+
+def test_behind_the_first_change_of_a_lane_all_is_asked_anew_where_that_is_wanted() -> None:
+    bench = updating(parent(*TWO), rerun="future")
+    assert bench.ask("m", 0) == "reused"
+    assert bench.ask("m", 1, url=f"{URL}new".encode()) == "live"
+    assert bench.ask("m", 2) == "live"
+    assert bench.ask("m/t0", 0) == "reused"
+
+
+def test_a_lane_has_the_answer_of_another_one_only_if_it_never_had_one_of_its_own() -> None:
+    bench = updating(parent(("m", 0, 1), ("m/t0", 0, 1)))
+    assert bench.ask("m", 0, url=f"{URL}m/t0/0".encode()) == "reused"
+    assert bench.ask("m/t0", 0) == "live"
+    same = parent(("m", 0, 1), ("m/t0", 0, 1))
+    same.exchanges[1].request = replace(same.exchanges[1].request, url=f"{URL}m/0".encode())
+    bench = updating(same)
+    assert [bench.ask("m", 0), bench.ask("m", 1, url=f"{URL}m/0".encode())] == ["reused", "live"]
+    assert bench.ask("m/t0", 0, url=f"{URL}m/0".encode()) == "reused"
+
+
+def test_in_an_offline_update_nothing_goes_out() -> None:
+    bench = updating(parent(*TWO), offline=True)
+    assert bench.ask("m", 0) == "reused"
+    assert bench.ask("m", 1, url=f"{URL}new".encode()) == "refused"
+    assert [found.kind for found in bench.noticed if isinstance(found, Violation)] == ["miss"]
+    assert not bench.judge.live_of
+
+
+def test_an_update_does_not_fail_because_a_lane_reads_its_clock_otherwise_behind_the_change() -> None:
+    bench = updating(parent(*TWO))
+    assert bench.ask("m", 0, reads=1) == "reused"
+    assert bench.ask("m", 1, reads=9, url=f"{URL}new".encode()) == "live"
+    assert bench.ask("m", 2, reads=99) == "reused"
+    assert bench.noticed == []
+    assert bench.ask("m/t0", 0, reads=5) == "reused"
+    assert [type(found) for found in bench.noticed] == [Drift]

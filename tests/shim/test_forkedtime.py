@@ -179,3 +179,66 @@ def test_a_lane_s_new_seed_counts_from_a_request_on(python: Path, sidecar: Path)
     assert replay(steps, python, sidecar, was, TAPEPROXY_SEEDS=seeds).json == now.json
     other = fork(steps, python, sidecar, was, cut(9, 9), TAPEPROXY_SEEDS=f"{'ac' * 32} 2 m")
     assert other.json[6] not in (now.json[6], was.json[6])
+
+
+# --- updates: where lanes leave the tape is told while they run ----------------------------------------------------
+
+LEAVE = """
+def leave(lane, request):
+    with open(__import__("os").environ["TAPEPROXY_FORK"], "a") as file:
+        file.write(json.dumps({"left": lane, "request": request}) + "\\n")
+"""
+STAY = "def leave(lane, request): pass\n"
+
+
+def update(code: str, python: Path, sidecar: Path, parent: Run) -> Run:
+    """An update of what was recorded: the program itself says, for the wire, where lanes leave."""
+    return fork(LEAVE + code, python, sidecar, parent, {"update": True}, TAPEPROXY_EDGES="1")
+
+
+@everywhere
+def test_a_lane_of_an_update_has_real_time_from_the_answer_on_that_is_not_the_tape_s(
+    python: Path, sidecar: Path
+) -> None:
+    steps = "read(2); ask(); read(); ask(); leave('m', 1); pause(.01); read(2); ask()"
+    was = record(STAY + steps, python, sidecar)
+    begun = time.time_ns()
+    now = update(steps, python, sidecar, was)
+    assert now.json[:5] == was.json[:5]
+    assert min(now.json[5:7]) > begun
+    assert [(line["lane"], line["request"]) for line in now.of("left")] == []
+    assert replay(STAY + steps, python, sidecar, now).json == now.json
+
+
+@pytest.mark.parametrize("python", ("3.9", "3.12"), indirect=True)
+def test_who_comes_to_know_of_the_change_has_left_too_and_nobody_else(python: Path, sidecar: Path) -> None:
+    steps = """
+def worker(number):
+    ask()
+    if not number:
+        leave(lanes.current().id, 0)
+    read()
+    if not number:
+        below = threading.Thread(target=lambda: (ask(), read())); below.start(); below.join()
+ask()
+threads = [threading.Thread(target=worker, args=(number,)) for number in (1, 0)]
+for thread in threads:
+    thread.start(); thread.join(); read(); ask()
+"""
+    was = record(STAY + steps, python, sidecar)
+    begun = time.time_ns()
+    now = update(steps, python, sidecar, was)
+    reads = [value for value in now.json if isinstance(value, int)]
+    assert [value > begun for value in reads] == [False, False, True, True, True]
+    left = [(line["lane"], line["request"]) for line in now.of("left")]
+    assert sorted(left) == [("m", 1), ("m/t1/t0", -1)]
+    assert replay(STAY + steps, python, sidecar, now).json == now.json
+
+
+@pytest.mark.parametrize("python", ("3.12",), indirect=True)
+def test_an_update_of_what_has_not_changed_tells_the_tape_s_clock_anew(python: Path, sidecar: Path) -> None:
+    was = record(STEPS, python, sidecar)
+    now = update(STEPS, python, sidecar, was)
+    assert now.json == was.json
+    assert clocks(now) == clocks(was)
+    assert now.of("end") == was.of("end")

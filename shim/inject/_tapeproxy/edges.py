@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from . import channel
+from . import channel, settings
 from .lanes import LANE, Lane, current
 
 TYPE_CHECKING = False
@@ -116,6 +116,10 @@ def _tell(lane: Lane, what: str, on: str, at: Any, link: Any) -> None:
     lane.met = number + 1
     visit(lane)
     lane.link = number, (on, *at, link), lane.link
+    if settings.FORK:
+        from . import forkedtime
+
+        forkedtime.meet(lane, on, at)
 
 
 def _knows(lane: Lane, place: Any) -> bool:

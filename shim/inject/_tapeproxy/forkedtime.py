@@ -3,9 +3,15 @@
 The launcher says at which request and read each lane of the causal future leaves the tape. From there on the lane reads
 as while recording. Before, and in lanes outside of the future, it reads as in a replay, and each read that gave more
 than a tick is told, so that the child tape has the whole clock. A lane that is not on the tape goes by those above it.
+
+In an update nobody knows that before. The wire adds a line to the launcher's file when it sends a request out into the
+world, before the answer comes: its lane has left the tape. So has, from there on, who comes to know of it.
 """
 
 from __future__ import annotations
+
+from _io import open as _open  # what `--io` does not watch
+from os import stat as _stat
 
 from . import channel, livetime, settings, tapedtime, timeline
 from .lanes import LANE, Lane, current
@@ -31,11 +37,17 @@ class _Cut:
 
 
 _NOWHERE = _Cut(1 << 62, 0, 0)
+_ANYWHERE = _Cut(0, 0, 1)
+"""Of an update: wherever the wire says."""
+_ALL = 1 << 62  # requests, of a place at a lane's end
 
 _get = LANE.get
 _cuts = None  # type: dict[str, _Cut] | None
 _jump = None  # type: dict[str, Any] | None  # what the clock jumps to, in place of the real time
 _set = False  # this process's live clock stands where it shall
+_update = False
+_left = {}  # type: dict[str, tuple[int, int]]  # lanes that have left in an update: after so many requests and meetings
+_heard = 0  # bytes of the launcher's file that are read
 
 
 def read() -> int:
@@ -82,7 +94,7 @@ def advance(lane: Any, ns: int) -> None:
 def ask(lane: Any) -> int:
     """The lane makes a request: how many reads it has made."""
     cut = _cut(lane)
-    if not lane.live and lane.requests >= cut.requests:
+    if not lane.live and (_has_left(lane) if cut is _ANYWHERE else lane.requests >= cut.requests):
         _go_live(lane)
     if lane.live:
         return livetime.ask(lane)
@@ -107,6 +119,15 @@ def leave(lane: Any) -> None:
         _go_live(lane)
 
 
+def meet(lane: Any, other: str, at: Any) -> None:
+    """The lane comes to know what `other` knew at this place."""
+    _load()
+    if _update and lane.id not in _left:
+        _hear()
+        if _has_told(other, at):
+            _note(lane.id, lane.requests, lane.met)
+
+
 def _turn(lane: Any, number: int) -> int:
     """Make a read that does not simply tick, or that may be the first one past the lane's cut."""
     if _is_due(lane):
@@ -129,6 +150,8 @@ def _turn(lane: Any, number: int) -> int:
 
 def _is_due(lane: Lane) -> bool:
     cut = _cut(lane)
+    if cut is _ANYWHERE:
+        return _has_left(lane)
     return lane.requests >= cut.requests and lane.reads >= cut.reads and lane.met >= cut.meetings
 
 
@@ -165,6 +188,8 @@ def _cut(lane: Any) -> _Cut:
 def _find_cut(lane: Lane) -> _Cut:
     """Look the lane up. One that is not on the tape is live if the nearest one above it that is leaves the tape."""
     cuts = _load()
+    if _update:
+        return _ANYWHERE
     name = lane.id
     while name not in cuts:
         if tapedtime.knows(name):
@@ -176,13 +201,59 @@ def _find_cut(lane: Lane) -> _Cut:
 
 
 def _load() -> dict[str, _Cut]:
-    global _cuts, _jump
+    global _cuts, _jump, _update
     if _cuts is None:
         found = {}
         for line in tapedtime.lines_in(settings.FORK_FILE):
-            if "clock" in line:
+            if "update" in line:
+                _update = True
+            elif "clock" in line:
                 _jump = line
-            else:
+            elif "lane" in line:
                 found[line["lane"]] = _Cut(line["requests"], line["reads"], line["meetings"])
         _cuts = found
     return _cuts
+
+
+def _has_left(lane: Any) -> bool:
+    """Of an update: whether the lane has left the tape, or was made by one that had."""
+    _hear()
+    if lane.id in _left:
+        return True
+    origin = lane.origin
+    if origin is None or not _has_told(origin[0], origin[1:3]):
+        return False
+    _note(lane.id, 0, 0)
+    return True
+
+
+def _has_told(id: str, at: Any) -> bool:
+    """Whether who knows a lane as it was at this place knows something that is not on the tape."""
+    if at[0] == _ALL:  # its end, and that of all below it
+        below = id + "/"
+        return any(name == id or name.startswith(below) for name in _left)
+    return id in _left and tuple(at) >= _left[id]
+
+
+def _note(id: str, requests: int, met: int) -> None:
+    """Take note that a lane has left, and tell the wire, by its last request before that."""
+    _left[id] = (requests, met)
+    channel.emit("left", lane=id, request=requests - 1)
+
+
+def _hear() -> None:
+    """Read what the wire has added to its file."""
+    global _heard
+    size = _stat(settings.FORK_FILE).st_size
+    if size == _heard:
+        return
+    scan = tapedtime.scanner()
+    with _open(settings.FORK_FILE, "rb") as file:
+        file.seek(_heard)
+        text = file.read()
+    whole = text[: text.rfind(b"\n") + 1]
+    _heard += len(whole)
+    for line in whole.decode().splitlines():
+        told = scan(line, 0)[0]
+        if "left" in told:
+            _left.setdefault(told["left"], (told["request"] + 1, 0))

@@ -231,7 +231,7 @@ def _load() -> _Tape:
 def lines_in(path: str) -> Iterator[dict[str, Any]]:
     """All lines of a file."""
     if path:
-        scan = _scanner()
+        scan = scanner()
         with open(path, encoding="utf-8") as file:
             for text in file:
                 yield scan(text, 0)[0]
@@ -244,7 +244,7 @@ def lines_of(path: str, lane: str) -> Iterator[dict[str, Any]]:
     """
     if not path:
         return
-    scan = _scanner()
+    scan = scanner()
     itself, below = f'"{lane}"', f"{lane}/"
     with open(path, encoding="utf-8") as file:
         for number, text in enumerate(file):
@@ -252,7 +252,8 @@ def lines_of(path: str, lane: str) -> Iterator[dict[str, Any]]:
                 yield scan(text, 0)[0]
 
 
-def _scanner() -> Any:
+def scanner() -> Any:
+    """What reads JSON from a text at a place: (value, end)."""
     try:
         from _json import make_scanner
 
