@@ -26,8 +26,7 @@ _PRELUDE = struct.Struct(">III")
 
 def read_call(exchange: Exchange) -> Call | None:
     """The LLM call that `exchange` carries, as far as it came; None when it is something else."""
-    request = exchange.request
-    found = _read_request(request.url, request.headers, exchange.request_body)
+    found = read_asked(exchange)
     if found is None:
         return None
     dialect, asked = found
@@ -53,9 +52,13 @@ def dialect_of(url: bytes, headers: Headers, body: bytes) -> str | None:
 
 def find_dialect(exchange: Exchange) -> Dialect | None:
     """The dialect of the LLM call that `exchange` carries; None when it is something else."""
-    request = exchange.request
-    found = _read_request(request.url, request.headers, exchange.request_body)
+    found = read_asked(exchange)
     return None if found is None else found[0]
+
+
+def read_asked(exchange: Exchange) -> tuple[Dialect, Asked] | None:
+    """The dialect of the LLM call that `exchange` carries, and what was asked; None when it is something else."""
+    return _read_request(exchange.request.url, exchange.request.headers, exchange.request_body)
 
 
 def read_answered(exchange: Exchange, dialect: Dialect) -> tuple[Answered, bool]:

@@ -1,11 +1,13 @@
 import importlib
 import stat
+import threading
 from pathlib import Path
 
 import click
 import difftapes
 import pytest
 from click.testing import CliRunner, Result
+from collectors import Collector
 from difftapes import get, say
 
 from tapeproxy.cli.export import FORMATS, command
@@ -63,6 +65,38 @@ def test_a_tape_that_a_format_cannot_hold() -> None:
     with pytest.raises(UsageError, match="it cannot be exported: no exchange has an answer"):
         run("none.tape.jsonl.gz", "--to", "vcr", "-o", "x.yaml")
     assert not Path("x.yaml").exists()
+
+
+def test_what_is_for_spans_only() -> None:
+    for option in (("--endpoint", "http://h.test"), ("--content",)):
+        with pytest.raises(UsageError, match="is for --to otlp"):
+            run("x.tape.jsonl.gz", "--to", "har", *option)
+    with pytest.raises(UsageError, match="exclude each other"):
+        run("x.tape.jsonl.gz", "--to", "otlp", "--endpoint", "http://h.test", "-o", "x.json")
+
+
+def test_spans_with_and_without_content() -> None:
+    assert "Where?" not in run("x.tape.jsonl.gz", "--to", "otlp").stdout
+    assert "Where?" in run("x.tape.jsonl.gz", "--to", "otlp", "--content").stdout
+
+
+def test_spans_to_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Collector() as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        try:
+            monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=k")
+            result = run("x.tape.jsonl.gz", "--to", "otlp", "--endpoint", server.url)
+            server.answers = [(200, {}, b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}')]
+            with pytest.raises(UsageError, match="the collector refused 2 spans and took 1"):
+                run("x.tape.jsonl.gz", "--to", "otlp", "--endpoint", server.url)
+        finally:
+            server.shutdown()
+            serving.join()
+    assert result.stderr.splitlines()[-1] == f"tapeproxy: sent 3 spans to {server.url}/v1/traces"
+    path, headers, body = server.got[0]
+    assert (path, headers["x-key"]) == ("/v1/traces", "k")
+    assert len(body["resourceSpans"][0]["scopeSpans"][0]["spans"]) == 3
 
 
 def test_each_format_has_its_module_and_is_told() -> None:

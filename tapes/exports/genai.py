@@ -1,0 +1,273 @@
+"""What OpenTelemetry's conventions say of a call to a model, a tool and an HTTP request, as attributes of a span.
+
+Names are those of the GenAI conventions as of 2026, which are in development, and of the stable ones for HTTP. What
+they have for content (messages, arguments, results) is opt-in there, and here.
+https://github.com/open-telemetry/semantic-conventions-genai
+https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-client-span
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from tapeproxy.tapes.calls import read_answer, read_answered, read_asked
+from tapeproxy.tapes.codings import decode
+from tapeproxy.tapes.conversation import (
+    Answered,
+    Asked,
+    Dialect,
+    Media,
+    Message,
+    Part,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
+from tapeproxy.tapes.dialects.shapes import count_of, items_of, mapping_of, name_of
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.exports.otlpvalues import Attributes
+from tapeproxy.tapes.hints import Call
+from tapeproxy.tapes.imports.own import url_text
+from tapeproxy.tapes.jsonvalues import read_json
+from tapeproxy.tapes.records import Json
+
+_SECONDS: Final = 1_000_000_000
+_METHODS: Final = frozenset(["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"])
+_PROVIDERS: Final = (
+    (r"api\.openai\.com", "openai"),
+    (r".*\.openai\.azure\.com", "azure.ai.openai"),
+    (r".*\.(services\.ai|inference\.ai)\.azure\.com", "azure.ai.inference"),
+    (r"api\.anthropic\.com", "anthropic"),
+    (r"bedrock-runtime[.-].*\.amazonaws\.com", "aws.bedrock"),
+    (r"generativelanguage\.googleapis\.com", "gcp.gemini"),
+    (r".*aiplatform\.googleapis\.com", "gcp.vertex_ai"),
+    (r"api\.cohere\.(ai|com)", "cohere"),
+    (r"api\.deepseek\.com", "deepseek"),
+    (r"api\.groq\.com", "groq"),
+    (r"api\.mistral\.ai", "mistral_ai"),
+    (r"api\.moonshot\.(ai|cn)", "moonshot_ai"),
+    (r"api\.perplexity\.ai", "perplexity"),
+    (r"api\.x\.ai", "x_ai"),
+    (r".*\.ml\.cloud\.ibm\.com", "ibm.watsonx.ai"),
+)
+_DIALECTS: Final = {"openai-chat": "openai", "openai-responses": "openai"}
+"""Who made a dialect, where it is not called so."""
+
+
+def chat(exchange: Exchange, *, content: bool) -> tuple[str, Attributes] | None:
+    """The name of the span and its attributes; None where the exchange is no call to a model."""
+    found = read_asked(exchange)
+    if found is None:
+        return None
+    dialect, asked = found
+    answered, streamed = read_answered(exchange, dialect)
+    body = _body(exchange)
+    host, port = _server(exchange)
+    path = exchange.request.url.partition(b"?")[0]
+    operation = "text_completion" if path.endswith(b"/api/generate") else "chat"
+    told: dict[str, Any] = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.provider.name": _provider(host, dialect),
+        "gen_ai.request.model": asked.model,
+        "server.address": host,
+        "server.port": port,
+        "error.type": error_type(exchange) or ("_OTHER" if answered.error else None),
+    }
+    told |= _parameters(body) | {"gen_ai.request.stream": True if streamed or body.get("stream") is True else None}
+    told |= _response(exchange, answered, streamed=streamed)
+    if content:
+        told |= _content(body, asked, answered)
+    return f"{operation} {asked.model}" if asked.model else operation, told
+
+
+def tool(call: Call, *, content: bool) -> tuple[str, Attributes]:
+    """The name and attributes of the span for a call of one of the agent's own tools."""
+    value = call.value
+    told: dict[str, Any] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": value.name,
+        "gen_ai.tool.type": "function",
+        "error.type": value.error,
+    }
+    if content:
+        told["gen_ai.tool.call.arguments"] = _parsed(call.arguments)
+        told["gen_ai.tool.call.result"] = None if value.content is None else _parsed(value.content.decode())
+    return f"execute_tool {value.name}", told
+
+
+def http(exchange: Exchange) -> tuple[str, Attributes]:
+    """The name and attributes of the span for any other request."""
+    request, response = exchange.request, exchange.response
+    method = request.method.decode("latin-1")
+    known = method in _METHODS
+    host, port = _server(exchange)
+    version = "2" if request.alpn == "h2" else request.http.partition("/")[2]
+    told: dict[str, Any] = {
+        "http.request.method": method if known else "_OTHER",
+        "http.request.method_original": None if known else method,
+        "url.full": url_text(request.url),
+        "server.address": host,
+        "server.port": port,
+        "http.response.status_code": None if response is None else response.status,
+        "error.type": error_type(exchange),
+        "network.protocol.version": version or None,
+    }
+    return method if known else "HTTP", told
+
+
+def error_type(exchange: Exchange) -> str | None:
+    """The kind of error that an exchange ended with: `429`, `upstream-cut`, `unfinished`; None where it went well.
+
+    A client that left by itself is no error.
+    """
+    response, end = exchange.response, exchange.end
+    if response is not None and response.status >= 400:
+        return str(response.status)
+    if end is None:
+        return "unfinished"
+    if end.how == "client-gone":
+        return None if response is not None else end.how
+    return None if end.how == "complete" else end.how
+
+
+def _server(exchange: Exchange) -> tuple[str | None, int | None]:
+    try:
+        parts = urlsplit(url_text(exchange.request.url))
+        return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return None, None
+
+
+def _provider(host: str | None, dialect: Dialect) -> str:
+    by_host = (name for pattern, name in _PROVIDERS if re.fullmatch(pattern, host or ""))
+    return next(by_host, _DIALECTS.get(dialect.name, dialect.name))
+
+
+def _body(exchange: Exchange) -> Json:
+    return mapping_of(read_json(decode(exchange.request_body, exchange.request.headers).data)[0])
+
+
+def _parameters(body: Json) -> dict[str, Any]:
+    """What the request asks of the model; providers share most names. Ollama's are in `options`."""
+    given = mapping_of(body.get("options")) | body
+    stops = given.get("stop", given.get("stop_sequences"))
+    limits = (
+        count_of(given.get(name))
+        for name in ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+    )
+    choices = count_of(given.get("n"))
+    return {
+        "gen_ai.output.type": _output_type(given),
+        "gen_ai.request.choice.count": choices if choices != 1 else None,
+        "gen_ai.request.frequency_penalty": _number(given.get("frequency_penalty")),
+        "gen_ai.request.max_tokens": next((limit for limit in limits if limit is not None), None),
+        "gen_ai.request.presence_penalty": _number(given.get("presence_penalty")),
+        "gen_ai.request.previous_response.id": name_of(given.get("previous_response_id")),
+        "gen_ai.request.reasoning.level": name_of(given.get("reasoning_effort"))
+        or name_of(mapping_of(given.get("reasoning")).get("effort")),
+        "gen_ai.request.seed": count_of(given.get("seed")),
+        "gen_ai.request.stop_sequences": [stops] if isinstance(stops, str) else _texts(stops),
+        "gen_ai.request.temperature": _number(given.get("temperature")),
+        "gen_ai.request.top_k": count_of(given.get("top_k")),
+        "gen_ai.request.top_p": _number(given.get("top_p")),
+    }
+
+
+def _output_type(given: Json) -> str | None:
+    wanted = mapping_of(given.get("response_format")) or mapping_of(mapping_of(given.get("text")).get("format"))
+    kind = name_of(wanted.get("type"))
+    return {"json_object": "json", "json_schema": "json", "text": "text"}.get(kind or "")
+
+
+def _response(exchange: Exchange, answered: Answered, *, streamed: bool) -> dict[str, Any]:
+    answers = exchange.response is not None and exchange.response.status < 400
+    stops = [answered.stop or "error"] if answered.stop or (answers and error_type(exchange)) else None
+    first = next((chunk.t for chunk in exchange.chunks if chunk.t is not None and chunk.data), None)
+    told: dict[str, Any] = {
+        "gen_ai.response.finish_reasons": stops,
+        "gen_ai.response.id": None,
+        "gen_ai.response.model": answered.model,
+        "gen_ai.response.time_to_first_chunk": (first - exchange.request.t) / _SECONDS
+        if streamed and first is not None
+        else None,
+        "gen_ai.usage.input_tokens": answered.tokens_in,
+        "gen_ai.usage.output_tokens": answered.tokens_out,
+    }
+    for part in _answer_parts(exchange):
+        told["gen_ai.response.id"] = told["gen_ai.response.id"] or name_of(part.get("id"))
+        told |= {name: count for name, count in _details(mapping_of(part.get("usage"))) if count is not None}
+    return told
+
+
+def _answer_parts(exchange: Exchange) -> Iterator[Json]:
+    """The objects of an answer that say something of it as a whole: themselves, `message` and `response` within."""
+    for one in read_answer(exchange).objects:
+        within = mapping_of(one.get("message")), mapping_of(one.get("response"))
+        yield from (part for part in (*within, one) if "usage" in part or "id" in part)
+
+
+def _details(usage: Json) -> Iterator[tuple[str, int | None]]:
+    """Which tokens were cached, and which were thoughts: each a part of the whole count."""
+    asked = mapping_of(usage.get("prompt_tokens_details")) or mapping_of(usage.get("input_tokens_details"))
+    given = mapping_of(usage.get("completion_tokens_details")) or mapping_of(usage.get("output_tokens_details"))
+    read = usage.get("cache_read_input_tokens", asked.get("cached_tokens"))
+    yield "gen_ai.usage.cache_read.input_tokens", count_of(read)
+    yield "gen_ai.usage.cache_write.input_tokens", count_of(usage.get("cache_creation_input_tokens"))
+    yield "gen_ai.usage.reasoning.output_tokens", count_of(given.get("reasoning_tokens"))
+
+
+def _content(body: Json, asked: Asked, answered: Answered) -> dict[str, Any]:
+    """What was said. Instructions that are a field of the request of their own are not part of the conversation."""
+    messages = asked.messages
+    apart = (
+        messages[:1]
+        if ("system" in body or "instructions" in body) and messages[:1] and messages[0].role == "system"
+        else ()
+    )
+    tools = [
+        {"type": name_of(one.get("type")) or "function", "name": name}
+        for one in items_of(body.get("tools"))
+        if (name := name_of(mapping_of(one.get("function")).get("name")) or name_of(one.get("name")))
+    ]
+    return {
+        "gen_ai.system_instructions": [_part(part) for message in apart for part in message.parts] or None,
+        "gen_ai.input.messages": [_message(message) for message in messages[len(apart) :]] or None,
+        "gen_ai.output.messages": None if answered.message is None else [_message(answered.message)],
+        "gen_ai.tool.definitions": tools or None,
+    }
+
+
+def _message(message: Message) -> Json:
+    return {"role": message.role, "parts": [_part(part) for part in message.parts]}
+
+
+def _part(part: Part) -> Json:
+    match part:
+        case Text():
+            return {"type": "refusal" if part.refusal else "text", "content": part.text}
+        case Thought():
+            return {"type": "reasoning", "content": part.text}
+        case ToolCall():
+            said = {"type": "tool_call", "name": part.name, "arguments": _parsed(part.arguments)}
+            return said | ({"id": part.id} if part.id else {})
+        case ToolResult():
+            return {"type": "tool_call_response", "response": part.text} | ({"id": part.id} if part.id else {})
+        case Media():
+            return {"type": part.kind} | ({"detail": part.detail} if part.detail else {})
+
+
+def _parsed(text: str) -> Any:
+    """The value of a JSON text; what is none stays text."""
+    value, is_json = read_json(text.encode("utf-8", "surrogatepass"))
+    return value if is_json else text
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _texts(value: Any) -> list[str] | None:
+    texts = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return texts or None
