@@ -13,7 +13,9 @@ from agentruns import HEAD, JSON_TYPE, exchange
 from difftapes import MODEL, Ask, get, read, say, streamed
 from difftapes import run as run_of
 from exporttapes import exported, sample, tapes
+from google.protobuf.json_format import ParseDict
 from hypothesis import given
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.exports.otlp import export, requests
@@ -274,8 +276,6 @@ def test_values_of_any_shape() -> None:
 
 
 def test_protobuf_reads_it() -> None:
-    parsing = pytest.importorskip("google.protobuf.json_format", reason="opentelemetry-proto is not installed")
-    service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
     for tape in (sample(), team(), run_of(say("m", "Where?", temperature=0.5))):
         made = document(tape, content=True)
         for one in made["resourceSpans"][0]["scopeSpans"][0]["spans"]:  # OTLP has ids in hex, protobuf in base64
@@ -283,7 +283,7 @@ def test_protobuf_reads_it() -> None:
                 for name in ("traceId", "spanId", "parentSpanId"):
                     if name in holder:
                         holder[name] = base64.b64encode(bytes.fromhex(holder[name])).decode()
-        parsed = parsing.ParseDict(made, service.ExportTraceServiceRequest())
+        parsed = ParseDict(made, ExportTraceServiceRequest())
         (scope,) = parsed.resource_spans[0].scope_spans
         assert [one.name for one in scope.spans] == [one["name"] for one in spans(tape)]
         assert {len(one.trace_id) for one in scope.spans} == {16}
