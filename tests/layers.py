@@ -69,7 +69,9 @@ def _payloads(data: bytes) -> Iterator[bytes]:
     while len(data) >= 16:
         size, headers = struct.unpack_from(">II", data)
         payload, data = data[12 + headers : size - 4], data[size:]
-        inner = json.loads(payload).get("bytes")
+        inner = None
+        with contextlib.suppress(ValueError, AttributeError):  # of a stream that was cut, or is none
+            inner = json.loads(payload).get("bytes")
         yield payload if inner is None else base64.b64decode(inner)
 
 

@@ -4,13 +4,15 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from cassettes import FOLDER
 from clirun import Cli
+from programruns import soak_python
 
 from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.calls import aws_payloads
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.sse import parse_events
@@ -83,3 +85,26 @@ def expected(one: Exchange, sdk: str) -> Any:
         return "".join(delta.get("content") or "" for delta in deltas)
     answer = json.loads(body)
     return answer["choices"][0]["message"].get("content") if "choices" in answer else len(answer["data"])
+
+
+@pytest.mark.soak
+def test_boto3_gets_the_events_of_a_binary_stream(cli: Cli) -> None:
+    found = sorted(FOLDER.glob("*bedrock*")) if FOLDER.is_dir() else []
+    if not found:
+        pytest.skip("the recording is not on this machine (a folder shared/cases beside the checkout)")
+    python = soak_python()
+    done = cli.run("import", str(found[0]), "-o", "t.tape.jsonl.gz")
+    assert done.returncode == 0, done.stderr
+    tape, _ = load(cli.cwd / "t.tape.jsonl.gz")
+    models = [unquote(urlsplit(one.request.url.decode()).path.split("/")[2]) for one in tape.exchanges]
+    steps = [
+        {"model": model, "body": one.request_body.decode()} for model, one in zip(models, tape.exchanges, strict=True)
+    ]
+    (cli.cwd / "steps.json").write_text(json.dumps(steps))
+    program = AGENT.with_name("bedrock_stream.py")
+    # The recording's SDK leaves the colon of a model's name in the path, boto3 encodes it.
+    again = cli.run("replay", "--rewrite-url", "%3A=:", "t.tape.jsonl.gz", "--", python, str(program))
+    assert again.returncode == 0, again.stderr
+    said = [json.loads(line) for line in again.stdout.splitlines()]
+    assert said == [[json.loads(event) for event in aws_payloads(one.response_body)] for one in tape.exchanges]
+    assert all(events[-1]["type"] == "message_stop" for events in said)

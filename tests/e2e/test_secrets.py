@@ -18,6 +18,7 @@ import pytest
 from clirun import Cli, maps
 from layers import layers
 
+from tapeproxy.cli.export import FORMATS
 from tapeproxy.cli.pages import exchange_page
 from tapeproxy.cli.rendering import Screen
 from tapeproxy.proxy.ca import CertificateAuthority
@@ -226,6 +227,10 @@ def test_no_file_of_ours_tells_a_planted_secret(cli: Cli, answers: str, tmp_path
     argv = [sys.executable, str(PROGRAM), str(written[0]), str(extra)]
     violated = cli.run("replay", "t.jsonl.gz", "--report", "report.json", "--", *argv, env=environment(plans[0]))
     assert violated.returncode == 3, violated.stderr
+    for form in FORMATS:
+        options = ("--content",) if form == "otlp" else ()
+        done = cli.run("export", "t.jsonl.gz", "--to", form, "-o", f"exported.{form}", *options)
+        assert done.returncode == 0, done.stderr
     outputs = {
         "terminal": "\n".join((terminal, again.stderr, violated.stderr)).encode(),
         "470": extra.read_bytes(),
@@ -234,7 +239,8 @@ def test_no_file_of_ours_tells_a_planted_secret(cli: Cli, answers: str, tmp_path
         **{str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()},
         **files(tmp_path / "t.jsonl.gz"),
     }
-    assert {Path(name).name for name in outputs} >= {"t.jsonl.gz", "report.json"}
+    exports = {f"exported.{form}" for form in FORMATS}
+    assert {Path(name).name for name in outputs} >= {"t.jsonl.gz", "report.json", *exports}
     for name, data in outputs.items():
         assert not told(plans[0], data) | told(plans[1], data), name
 
