@@ -43,9 +43,7 @@ class FlowWriting:
             writer = FlowWriter(file)  # type: ignore[no-untyped-call]  # mitmproxy's
             writer.add(self._flow(exchange))
             yield file.getvalue()
-        if uploads:
-            self._lost(f"{uploads} request bodies were sent in pieces, and are whole here")
-        for sentence in beside(self._tape):
+        for sentence in beside(self._tape, uploads=uploads):
             self._lost(sentence)
 
     def _flow(self, exchange: Exchange) -> HTTPFlow:

@@ -13,20 +13,10 @@ from urllib.parse import urlsplit
 
 from tapeproxy.tapes.calls import read_answer, read_answered, read_asked
 from tapeproxy.tapes.codings import decode
-from tapeproxy.tapes.conversation import (
-    Answered,
-    Asked,
-    Dialect,
-    Media,
-    Message,
-    Part,
-    Text,
-    Thought,
-    ToolCall,
-    ToolResult,
-)
-from tapeproxy.tapes.dialects.shapes import count_of, items_of, mapping_of, name_of
+from tapeproxy.tapes.conversation import Answered
+from tapeproxy.tapes.dialects.shapes import count_of, mapping_of, name_of
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.exports.genaicontent import parsed, said
 from tapeproxy.tapes.exports.otlpvalues import Attributes
 from tapeproxy.tapes.hints import Call
 from tapeproxy.tapes.imports.own import url_text
@@ -69,7 +59,7 @@ def chat(exchange: Exchange, *, content: bool) -> tuple[str, Attributes] | None:
     operation = "text_completion" if path.endswith(b"/api/generate") else "chat"
     told: dict[str, Any] = {
         "gen_ai.operation.name": operation,
-        "gen_ai.provider.name": _provider(host, dialect),
+        "gen_ai.provider.name": _provider(host, _DIALECTS.get(dialect.name, dialect.name)),
         "gen_ai.request.model": asked.model,
         "server.address": host,
         "server.port": port,
@@ -78,8 +68,34 @@ def chat(exchange: Exchange, *, content: bool) -> tuple[str, Attributes] | None:
     told |= _parameters(body) | {"gen_ai.request.stream": True if streamed or body.get("stream") is True else None}
     told |= _response(exchange, answered, streamed=streamed)
     if content:
-        told |= _content(body, asked, answered)
+        told |= said(body, asked, answered)
     return f"{operation} {asked.model}" if asked.model else operation, told
+
+
+def embeddings(exchange: Exchange) -> tuple[str, Attributes] | None:
+    """The same of a call for embeddings, as OpenAI and many others have it; None where it is none."""
+    if not exchange.request.url.partition(b"?")[0].endswith(b"/embeddings"):
+        return None
+    body = _body(exchange)
+    model = name_of(body.get("model"))
+    if model is None or "input" not in body:
+        return None
+    host, port = _server(exchange)
+    encoding = name_of(body.get("encoding_format"))
+    told: dict[str, Any] = {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.provider.name": _provider(host, "openai"),
+        "gen_ai.request.model": model,
+        "gen_ai.embeddings.dimension.count": count_of(body.get("dimensions")),
+        "gen_ai.request.encoding_formats": [encoding] if encoding else None,
+        "server.address": host,
+        "server.port": port,
+        "error.type": error_type(exchange),
+    }
+    for answer in read_answer(exchange).objects:
+        told["gen_ai.response.model"] = name_of(answer.get("model"))
+        told["gen_ai.usage.input_tokens"] = count_of(mapping_of(answer.get("usage")).get("prompt_tokens"))
+    return f"embeddings {model}", told
 
 
 def tool(call: Call, *, content: bool) -> tuple[str, Attributes]:
@@ -92,8 +108,10 @@ def tool(call: Call, *, content: bool) -> tuple[str, Attributes]:
         "error.type": value.error,
     }
     if content:
-        told["gen_ai.tool.call.arguments"] = _parsed(call.arguments)
-        told["gen_ai.tool.call.result"] = None if value.content is None else _parsed(value.content.decode())
+        told["gen_ai.tool.call.arguments"] = parsed(call.arguments)
+        told["gen_ai.tool.call.result"] = (
+            None if value.content is None else parsed(value.content.decode("utf-8", "replace"))
+        )
     return f"execute_tool {value.name}", told
 
 
@@ -140,9 +158,8 @@ def _server(exchange: Exchange) -> tuple[str | None, int | None]:
         return None, None
 
 
-def _provider(host: str | None, dialect: Dialect) -> str:
-    by_host = (name for pattern, name in _PROVIDERS if re.fullmatch(pattern, host or ""))
-    return next(by_host, _DIALECTS.get(dialect.name, dialect.name))
+def _provider(host: str | None, default: str) -> str:
+    return next((name for pattern, name in _PROVIDERS if re.fullmatch(pattern, host or "")), default)
 
 
 def _body(exchange: Exchange) -> Json:
@@ -216,52 +233,6 @@ def _details(usage: Json) -> Iterator[tuple[str, int | None]]:
     yield "gen_ai.usage.cache_read.input_tokens", count_of(read)
     yield "gen_ai.usage.cache_write.input_tokens", count_of(usage.get("cache_creation_input_tokens"))
     yield "gen_ai.usage.reasoning.output_tokens", count_of(given.get("reasoning_tokens"))
-
-
-def _content(body: Json, asked: Asked, answered: Answered) -> dict[str, Any]:
-    """What was said. Instructions that are a field of the request of their own are not part of the conversation."""
-    messages = asked.messages
-    apart = (
-        messages[:1]
-        if ("system" in body or "instructions" in body) and messages[:1] and messages[0].role == "system"
-        else ()
-    )
-    tools = [
-        {"type": name_of(one.get("type")) or "function", "name": name}
-        for one in items_of(body.get("tools"))
-        if (name := name_of(mapping_of(one.get("function")).get("name")) or name_of(one.get("name")))
-    ]
-    return {
-        "gen_ai.system_instructions": [_part(part) for message in apart for part in message.parts] or None,
-        "gen_ai.input.messages": [_message(message) for message in messages[len(apart) :]] or None,
-        "gen_ai.output.messages": None if answered.message is None else [_message(answered.message)],
-        "gen_ai.tool.definitions": tools or None,
-    }
-
-
-def _message(message: Message) -> Json:
-    return {"role": message.role, "parts": [_part(part) for part in message.parts]}
-
-
-def _part(part: Part) -> Json:
-    match part:
-        case Text():
-            return {"type": "refusal" if part.refusal else "text", "content": part.text}
-        case Thought():
-            return {"type": "reasoning", "content": part.text}
-        case ToolCall():
-            said = {"type": "tool_call", "name": part.name, "arguments": _parsed(part.arguments)}
-            return said | ({"id": part.id} if part.id else {})
-        case ToolResult():
-            return {"type": "tool_call_response", "response": part.text} | ({"id": part.id} if part.id else {})
-        case Media():
-            return {"type": part.kind} | ({"detail": part.detail} if part.detail else {})
-
-
-def _parsed(text: str) -> Any:
-    """The value of a JSON text; what is none stays text."""
-    value, is_json = read_json(text.encode("utf-8", "surrogatepass"))
-    return value if is_json else text
 
 
 def _number(value: Any) -> float | None:

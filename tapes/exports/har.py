@@ -17,7 +17,7 @@ import tapeproxy
 from tapeproxy.tapes.codings import decode, header
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
-from tapeproxy.tapes.exports.remarks import beside, last_moment, remark
+from tapeproxy.tapes.exports.remarks import beside, counted, last_moment, remark
 from tapeproxy.tapes.imports.own import FIELD, begun_ns, packed, particulars, url_text
 from tapeproxy.tapes.records import Headers, Json
 
@@ -42,10 +42,9 @@ def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:
         yield (b",\n" if at else b"\n") + orjson.dumps(entry)
     yield b"\n]}}\n"
     if binary:
-        lost(f"{binary} request bodies are no text: HAR has no form for those, they are base64 under `_encoding`")
-    if uploads:
-        lost(f"{uploads} request bodies were sent in pieces, and are whole here")
-    for sentence in beside(tape):
+        bodies = counted(binary, "request body", "request bodies")
+        lost(f"{bodies} in base64 under `_encoding`: HAR has no form for what is no text")
+    for sentence in beside(tape, uploads=uploads):
         lost(sentence)
 
 

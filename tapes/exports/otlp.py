@@ -17,9 +17,9 @@ import tapeproxy
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
-from tapeproxy.tapes.exports.genai import chat, http, tool
+from tapeproxy.tapes.exports.genai import chat, embeddings, http, tool
 from tapeproxy.tapes.exports.otlpvalues import Attributes, attributes
-from tapeproxy.tapes.exports.remarks import ending, last_moment
+from tapeproxy.tapes.exports.remarks import counted, ending, last_moment
 from tapeproxy.tapes.hints import Call
 from tapeproxy.tapes.hints import calls as tool_calls
 from tapeproxy.tapes.imports.own import begun_ns
@@ -127,13 +127,12 @@ class _Trace:
         """Say what is not in the trace."""
         others = sum(value.what != "tool" for _, value in self.tape.values)
         if others:
-            lost(f"{others} values that the agent had from files, programs or messages are left out")
+            lost(f"left out: {counted(others, 'value')} that the agent had from files, programs or messages")
         if not self.content:
-            lost("what was said to models and tools is left out: --content has it")
+            lost("left out: what was said to models and tools (--content)")
 
     def _exchange(self, exchange: Exchange) -> Json:
-        called = chat(exchange, content=self.content)
-        name, told = called or http(exchange)
+        name, told = chat(exchange, content=self.content) or embeddings(exchange) or http(exchange)
         request = exchange.request
         own: dict[str, Any] = {
             "tapeproxy.exchange": exchange.number,

@@ -22,13 +22,21 @@ def ending(end: End | None) -> str:
     return f"{end.how}: {error_text(end)}" if end.error else end.how
 
 
-def beside(tape: Tape) -> Iterator[str]:
-    """What the tape holds beside exchanges, in a sentence each."""
+def beside(tape: Tape, *, uploads: int = 0) -> Iterator[str]:
+    """What a format of exchanges has no place for, in a sentence each. `uploads`: bodies that were sent in pieces."""
+    if uploads:
+        yield f"{counted(uploads, 'request body', 'request bodies')} sent in pieces: in the file in one"
     if tape.values:
-        yield f"{len(tape.values)} values that the agent had from files, programs, tools or messages are left out"
+        values = counted(len(tape.values), "value")
+        yield f"left out: {values} that the agent had from files, programs, tools or messages"
     lanes = {lane.id for lane in tape.lanes}
     if len(lanes) > 1:
         yield f"which of {len(lanes)} lanes asked what is told for people only: an import has no lanes"
+
+
+def counted(count: int, what: str, many: str = "") -> str:
+    """`1 value`, `2 values`."""
+    return f"{count} {what if count == 1 else many or f'{what}s'}"
 
 
 def last_moment(exchange: Exchange) -> int:

@@ -13,7 +13,7 @@ import tapeproxy
 from tapeproxy.tapes.codings import header
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
-from tapeproxy.tapes.exports.remarks import beside
+from tapeproxy.tapes.exports.remarks import beside, counted
 from tapeproxy.tapes.exports.yamltexts import key, scalar
 from tapeproxy.tapes.imports.own import FIELD, begun_ns, particulars, url_text
 from tapeproxy.tapes.records import Headers, Response
@@ -29,7 +29,7 @@ def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:  # noqa: ARG
     """
     begun = begun_ns(tape.head)
     left_out: list[int] = []
-    told = streamed = 0
+    told = streamed = uploads = 0
     for exchange in tape.exchanges:
         response = exchange.response
         if response is None or exchange.end is None or exchange.end.how not in _PLAYED:
@@ -39,16 +39,18 @@ def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:  # noqa: ARG
             yield b"interactions:\n"
         told += 1
         streamed += len(exchange.chunks) > 1
+        uploads += bool(exchange.uploads)
         yield "".join(_interaction(_relengthed(exchange, response), begun)).encode()
     if not told:
         raise ValueError("no exchange has an answer that a cassette could hold")
     yield f"recorded_with: tapeproxy {tapeproxy.__version__}\nversion: 1\n".encode()
     if left_out:
         numbers = ", ".join(map(str, left_out[:10])) + (", …" if len(left_out) > 10 else "")
-        lost(f"{len(left_out)} exchanges without a whole answer are left out: {numbers}")
+        lost(f"left out: {counted(len(left_out), 'exchange')} without a whole answer ({numbers})")
     if streamed:
-        lost(f"VCR.py plays bodies at once: {streamed} came in pieces, which are told in the field {FIELD} only")
-    for sentence in beside(tape):
+        bodies = counted(streamed, "body", "bodies")
+        lost(f"{bodies} that came in pieces: VCR.py plays each at once, the pieces are in the field {FIELD}")
+    for sentence in beside(tape, uploads=uploads):
         lost(sentence)
 
 

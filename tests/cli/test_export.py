@@ -3,6 +3,7 @@ import stat
 import threading
 from pathlib import Path
 
+import agentruns
 import click
 import difftapes
 import pytest
@@ -65,6 +66,16 @@ def test_a_tape_that_a_format_cannot_hold() -> None:
     with pytest.raises(UsageError, match="it cannot be exported: no exchange has an answer"):
         run("none.tape.jsonl.gz", "--to", "vcr", "-o", "x.yaml")
     assert not Path("x.yaml").exists()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_tape_that_was_interrupted(form: str) -> None:
+    records = difftapes.records([get("m", "a"), say("m", "Where?")], code=None)[:-1]
+    Path("cut.tape.jsonl.gz").write_bytes(agentruns.tape_bytes(records, sealed=False))
+    result = run("cut.tape.jsonl.gz", "--to", form, "-o", "x")
+    assert Path("x").stat().st_size > 100
+    left_out = "tapeproxy: left out: 1 exchange without a whole answer (2)"
+    assert (left_out in result.stderr.splitlines()) == (form == "vcr")
 
 
 def test_what_is_for_spans_only() -> None:

@@ -85,7 +85,7 @@ def test_what_was_said_is_only_there_when_it_is_asked_for() -> None:
     tape = read(agentruns.chat(1))
     lost: list[str] = []
     assert "Paris" not in json.dumps(document(tape, lost=lost))
-    assert lost == ["what was said to models and tools is left out: --content has it"]
+    assert lost == ["left out: what was said to models and tools (--content)"]
     told = spans(tape, content=True)[0]["attributes"]
     assert told["gen_ai.input.messages"] == [
         {"role": "system", "parts": [{"type": "text", "content": "Be brief."}]},
@@ -145,6 +145,25 @@ COUNTS = {
     "usage.cache_read.input_tokens": 3,
     "usage.cache_write.input_tokens": 2,
 }
+
+
+def test_embeddings() -> None:
+    url = "https://api.mistral.ai/v1/embeddings"
+    answer = b'{"model":"e-1","data":[],"usage":{"prompt_tokens":4,"total_tokens":4}}'
+    asked = {"model": "e", "input": ["Hi"], "dimensions": 8, "encoding_format": "base64"}
+    one = spans(run_of(Ask("m", url, asked, answer, headers=(JSON_TYPE,))), content=True)[0]
+    assert one["name"] == "embeddings e"
+    told = {name: value for name, value in one["attributes"].items() if name.startswith("gen_ai.")}
+    assert told == {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.provider.name": "mistral_ai",
+        "gen_ai.request.model": "e",
+        "gen_ai.embeddings.dimension.count": 8,
+        "gen_ai.request.encoding_formats": ["base64"],
+        "gen_ai.response.model": "e-1",
+        "gen_ai.usage.input_tokens": 4,
+    }
+    assert spans(run_of(Ask("m", url, {"model": "e"}, b"{}")))[0]["name"] == "POST"
 
 
 def test_other_requests_and_failures() -> None:

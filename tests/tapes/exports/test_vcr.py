@@ -114,8 +114,8 @@ def test_what_a_cassette_cannot_hold_is_told() -> None:
     document = yaml.safe_load(exported(export, read(records), lost))
     assert len(document["interactions"]) == 1
     assert lost == [
-        "3 exchanges without a whole answer are left out: 2, 3, 4",
-        "VCR.py plays bodies at once: 1 came in pieces, which are told in the field _tapeproxy only",
+        "left out: 3 exchanges without a whole answer (2, 3, 4)",
+        "1 body that came in pieces: VCR.py plays each at once, the pieces are in the field _tapeproxy",
     ]
     with pytest.raises(ValueError, match="no exchange has an answer"):
         exported(export, read(exchange(1, URL, status=None, how="connect-error")))
