@@ -34,9 +34,8 @@ _LONGEST_INPUT = 4096
 """Fits into every pipe, so it is written before anyone reads."""
 _SAME = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """What an interpreter looks at when it starts, besides PYTHON…: there a fork can't be other than its parent."""
+_SOURCE = Path(__file__).parents[1]
 _SIZE, _PID, _ENDED = struct.Struct("!I"), struct.Struct("!i"), struct.Struct("!id")
-_COMMANDS = ("record", "replay", "fork", "verify", "show", "start")
-"""Those whose imports are worth having beforehand; the others need little more."""
 
 
 class Warm:
@@ -209,10 +208,10 @@ def _main() -> None:
 
     slim_imports()
     importlib.import_module("mitmproxy.addons.proxyserver")
-    for name in _COMMANDS:
-        importlib.import_module(f"tapeproxy.cli.{name}")
-    for name in ("recording", "replaying", "hybrid", "mitm"):
-        importlib.import_module(f"tapeproxy.proxy.{name}")
+    for package in ("tapes", "addons", "proxy", "cli"):
+        for path in (_SOURCE / package).glob("[a-z]*.py"):
+            importlib.import_module(f"tapeproxy.{package}.{path.stem}")
+    del sys.modules["tapeproxy.cli.main"]  # which is run as a program
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.freeze()
     if not _serve(socket.socket(fileno=int(sys.argv[1]))):
