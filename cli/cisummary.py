@@ -26,6 +26,7 @@ _LONGEST = 8_000
 _LONGEST_WHY = 200
 _ANNOTATIONS = 10
 """GitHub shows as many of a step."""
+_KEPT = 10
 _COMMAND = re.compile(r"^(\s*):(?=:)", re.M)
 
 
@@ -150,7 +151,7 @@ def _details(one: Entry) -> str:
         lines.append(fenced(_inert(_cut(f"{first.kind}: {first.text}", _LONGEST))))
         lines += [f"and {len(one.told) - 1} more\n"] if len(one.told) > 1 else []
     lines += [f"tape: {_cell(one.tape)}\n"] if one.tape else []
-    lines += [f"what it did: {_cell(one.kept)}\n"] if one.kept else []
+    lines += [f"what it did: {_cell(kept)}\n" for kept in one.kept[:_KEPT]]
     return "\n".join((*lines, "</details>"))
 
 

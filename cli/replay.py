@@ -64,6 +64,12 @@ class Pace(click.ParamType[float | None]):
 @click.option("--explain", is_flag=True, help="After a violation or drift, run again and say which line it came from.")
 @click.option("--require-all", is_flag=True, help="Exit 4 when an exchange on the tape was not asked for, and list it.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a JSON report.")
+@click.option(
+    "--own-tape",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a tape of the replay itself.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but violations and warnings.")
 @click.pass_context
 def command(
@@ -77,6 +83,7 @@ def command(
     explain: bool,
     require_all: bool,
     report: Path | None,
+    own_tape: Path | None,
     quiet: bool,
 ) -> int:
     """Run an agent against a tape: offline, without a key.
@@ -101,6 +108,9 @@ def command(
     --explain: a replay that ended in a violation or a drift is run once more, silently, and the report says which read
     of the clock, of chance or of the environment, at which line of your code, is in what was asked differently. The
     agent does everything twice then, what it does to files and databases too.
+
+    --own-tape makes a tape of what the agent asked in the replay, with the answers it got, the 470s too: for show, and
+    for diff with the tape that was replayed. It replaces FILE.
     """
     from tapeproxy.proxy.guard import describe
     from tapeproxy.proxy.replayed import DRIFT, VIOLATION
@@ -114,10 +124,16 @@ def command(
     faults = _faults(inject) if inject else ()
     settings = run.settings(path, agent_argv(ctx), pace=pace, port=port)
     settings = dataclasses.replace(settings, faults=faults, ask=unlocking.ask)
+    if own_tape is not None and faults:
+        raise UsageError("--own-tape can't hold what --inject gives", fix="leave one of them out")
     plan = settings.guard
     # Said once the tape is open: an error about the tape comes alone.
     teller = Teller(describe(plan) if plan.reason or not quiet else "")
-    result = asyncio.run(replay(settings, teller.notice, teller.begin))
+    own = None if own_tape is None else _Taped(teller)
+    if own is None:
+        result = asyncio.run(replay(settings, teller.notice, teller.begin))
+    else:
+        result = asyncio.run(replay(settings, own.notice, own.begin, own.tape.witness))
     missed = require_all and bool(result.unused)
     if missed and result.exit_code != VIOLATION:
         result = dataclasses.replace(result, exit_code=DRIFT)
@@ -128,7 +144,33 @@ def command(
         click.echo(f"tapeproxy: {line}", err=True)
     if report is not None:
         write_report(report, {"tape": str(path)} | result.to_json())
+    if own is not None and own_tape is not None:
+        own.write(own_tape, result)
     return result.exit_code
+
+
+class _Taped:
+    """Has a tape made of the replay that `teller` tells of."""
+
+    def __init__(self, teller: "Teller") -> None:
+        from tapeproxy.proxy.owntape import OwnTape
+
+        self.tape = OwnTape()
+        self._teller = teller
+        self._session: Replaying
+
+    def begin(self, session: "Replaying") -> None:
+        self._session = session
+        self._teller.begin(session)
+
+    def notice(self, found: "Violation | Drift") -> None:
+        self.tape.notice(found)
+        self._teller.notice(found)
+
+    def write(self, path: Path, result: "Replayed") -> None:
+        """Raises TapeWriteError."""
+        wire = self._session.wire
+        self.tape.write(path, wire.tape, self._session.redactor, wire.command(), result.outcome)
 
 
 def _faults(texts: tuple[str, ...]) -> "tuple[Fault, ...]":

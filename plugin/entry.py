@@ -3,6 +3,7 @@
 Loaded with every pytest of an environment that has tapeproxy, so the rest is imported when a test has a tape.
 """
 
+import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tape-allow-network",
         action="store_true",
         help="Let marked tests connect past the clients that hear the tape.",
+    )
+    group.addoption(
+        "--tape-report",
+        metavar="FILE",
+        default=None,
+        help="write what each test did with its tape, as JSON, for tapeproxy ci",
     )
     parser.addini("tape_mode", "the mode where --tape-mode is not given", default="")
     parser.addini("tape_max_age", "how old a tape may be: 30d, 12h", default="")
@@ -131,11 +138,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell a failing test's report where its tape is, and what the replay knows."""
+    """Tell a failing test's report where its tape is, and what the replay knows; and the report what it did."""
     report = yield
     opened = item.stash.get(_TAPE, None)
-    if opened is not None and report.failed:
-        _session(item.config).failed(item, opened, report)
+    if opened is not None:
+        _session(item.config).reported(item, opened, report)
     return report
 
 
@@ -144,11 +151,21 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         from tapeproxy.plugin.summary import summarise
 
         summarise(terminalreporter, config.stash.get(_SESSION, None))
+    if config.getoption("tape_report") or os.environ.get("TAPEPROXY_TEST_REPORT"):
+        from tapeproxy.plugin.reports import report_path, write_report
+
+        if (path := report_path(config)) is not None:
+            write_report(path, _reports(terminalreporter))
 
 
 def _has_reports(terminalreporter: Any) -> bool:
-    reports = (report for reports in terminalreporter.stats.values() for report in reports)
-    return any(name.startswith("tape_") for report in reports for name, _ in getattr(report, "user_properties", ()))
+    reports = _reports(terminalreporter)
+    return any(name.startswith("tape_") for report in reports for name, _ in report.user_properties)
+
+
+def _reports(terminalreporter: Any) -> Iterator[pytest.TestReport]:
+    found = (report for reports in terminalreporter.stats.values() for report in reports)
+    return (report for report in found if isinstance(report, pytest.TestReport))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

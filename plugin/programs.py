@@ -56,11 +56,11 @@ def record_program(
     return _command(words, argv, **options)
 
 
-def replay_program(tape: Path, argv: Sequence[str], rules: Iterable[str], **options: Any) -> ProgramRun:
-    """Run it from its tape. Raises ProgramError for violations and drifts."""
+def replay_program(tape: Path, argv: Sequence[str], rules: Iterable[str], own: Path, **options: Any) -> ProgramRun:
+    """Run it from its tape; `own`: where to leave a tape of that. Raises ProgramError for violations and drifts."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        words = ["replay", "-q", "--report", str(report), *_rules(rules), str(tape)]
+        words = ["replay", "-q", "--report", str(report), "--own-tape", str(own), *_rules(rules), str(tape)]
         done = _command(words, argv, **options)
         done.report = json.loads(report.read_bytes()) if report.exists() else {}
     if done.returncode in (VIOLATION, DRIFT) and (done.report.get("violations") or done.report.get("drifts")):

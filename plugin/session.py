@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tapeproxy.plugin.modes import MODES, Mode, default_mode, frozen, parse_age
-from tapeproxy.plugin.testtape import TapeOptions, TestTape
+from tapeproxy.plugin.reports import report_path
+from tapeproxy.plugin.testtape import Mark, TapeOptions, TestTape
 from tapeproxy.proxy.inprocess.clamp import ROOT
 from tapeproxy.proxy.inprocess.replays import TapeDriftError, TapeViolationError
 from tapeproxy.proxy.testplaces import Scope, of_test, plain, root_lane, tape_path, tapes_beside
@@ -38,6 +39,8 @@ class TapeSession:
         self._modules: set[Path] = set()
         self._since: dict[TestTape, int] = {}
         self._failed: set[TestTape] = set()
+        self._marks: dict[TestTape, Mark] = {}
+        self._kept: dict[str, list[str]] = {}
         self._item: pytest.Item | None = None
         self.mode = self._mode()
 
@@ -112,6 +115,7 @@ class TapeSession:
         """A test begins; `shared`: others have its tape, too, and may come before it or not."""
         self._item = item
         self._since[opened] = len(opened.violations)
+        self._marks[opened] = opened.mark()
         opened.resume(root_lane(item.nodeid) if shared else ROOT)
         if opened.expired and not opened.recording:
             item.user_properties.append(("tape_expired", self.shown(opened.path)))
@@ -160,20 +164,38 @@ class TapeSession:
         elif opened.unused and opened not in self._failed:
             properties.append(("tape_unused", f"{self.shown(opened.path)}: {len(opened.unused)}"))
 
-    def failed(self, item: pytest.Item, opened: TestTape, report: pytest.TestReport) -> None:
-        """Say in a failing test's report where its tape is, and leave what the replay knows in a file."""
+    def reported(self, item: pytest.Item, opened: TestTape, report: pytest.TestReport) -> None:
+        """A phase of a test is over: say in a failing one's report where its tape is, and leave what the replay knows.
+
+        The report of the last phase has the facts, if they are wanted.
+        """
+        if report.failed:
+            self._fail(item, opened, report)
+        if report.when == "teardown" and not opened.recording and report_path(self._config) is not None:
+            vars(report)["tape_facts"] = opened.facts(self._marks[opened]) | {"kept": self._kept.pop(item.nodeid, [])}
+
+    def _fail(self, item: pytest.Item, opened: TestTape, report: pytest.TestReport) -> None:
         self._failed.add(opened)
         if report.when == "teardown":
             return
         if opened.recording:
             report.sections.append(("tape", "it was recorded; the recording of a failing test is not kept"))
             return
-        facts = opened.facts() | {"test": item.nodeid, "longrepr": report.longreprtext}
         path = self._config.rootpath / FACTS / f"{plain(item.nodeid)}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(facts, indent=1), "utf-8")
-        told = f"{len(opened.exchanges)} answers of {self.shown(opened.path)} were given, {len(opened.unused)} were not"
-        report.sections.append(("tape", f"{told}\nwhat the replay knows: {self.shown(path)}"))
+        kept = [self.shown(tape) for tape in opened.leave(path.with_suffix(""))]
+        self._kept[item.nodeid] = kept
+        told = {"test": item.nodeid, "longrepr": report.longreprtext, "kept": kept}
+        path.write_text(json.dumps(opened.facts(self._marks[opened]) | told, indent=1), "utf-8")
+        told_of = (
+            f"{len(opened.exchanges)} answers of {self.shown(opened.path)} were given, {len(opened.unused)} were not"
+        )
+        lines = [
+            told_of,
+            f"what the replay knows: {self.shown(path)}",
+            *(f"what it did, as a tape: {one}" for one in kept),
+        ]
+        report.sections.append(("tape", "\n".join(lines)))
 
     def shown(self, path: Path) -> str:
         """A path as it is told."""

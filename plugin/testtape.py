@@ -1,19 +1,24 @@
 """The tape of a test, whether it is replayed or recorded: opened, led to, let go, judged. Knows nothing of pytest."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tapeproxy.plugin.modes import Mode, deed_of, is_expired
 from tapeproxy.proxy.inprocess.environments import RunEnvironment
 from tapeproxy.proxy.inprocess.replays import Replay, TapeDriftError, TapeViolationError
 from tapeproxy.proxy.inprocess.tapes import load_again
+from tapeproxy.proxy.owntape import OwnTape
+from tapeproxy.proxy.testplaces import SUFFIX, program_path
 from tapeproxy.tapes.errors import NoTapeError, Place, TapeproxyError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.records import Head
+from tapeproxy.tapes.redactionrules import DEFAULT
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
@@ -39,6 +44,15 @@ class TapeOptions:
     upstream_ca: str | None = None
 
 
+class Mark(NamedTuple):
+    """How far a tape is at a moment: violations and drifts, the numbers of what was answered, programs."""
+
+    violations: int
+    drifts: int
+    answered: frozenset[int]
+    programs: int
+
+
 class UnusedAnswersError(TapeproxyError):
     """In the mode `verify`: the test did not ask for all that is on its tape."""
 
@@ -58,6 +72,10 @@ class TestTape:
         self._drifts_told = 0
         self._failure_told = False
         self._begun = datetime.now(UTC).isoformat()
+        self.programs: list[Mapping[str, Any]] = []
+        """The reports of the programs that were replayed."""
+        self._owns: dict[int, Path] = {}
+        self._made: tempfile.TemporaryDirectory[str] | None = None
         self._recorded: dict[Path, Path] = {}
         self._record: Record | None = None
         self._replay: Replay | None = None
@@ -72,7 +90,8 @@ class TestTape:
                 block_network=options.block_network,
                 match=options.match,
             )
-            self._replay.open(tape or Tape(Head(started_at=datetime.now(UTC).isoformat()), []))
+            self._replay.own = OwnTape()
+            self._replay.open(tape or _nothing())
 
     def _load(self) -> Tape | None:
         if self.options.mode in ("all", "rewrite"):  # what is there may be anything
@@ -131,8 +150,7 @@ class TestTape:
         Raises ProgramError where it did what is not on its tape; what the program itself exits with is for the test to
         judge. Raises subprocess.TimeoutExpired, and NoTapeError in a mode that does not record.
         """
-        from tapeproxy.plugin.programs import record_program, replay_program
-        from tapeproxy.proxy.testplaces import program_path
+        from tapeproxy.plugin.programs import ProgramError, record_program, replay_program
 
         self._programs += 1
         path = program_path(self.path, self._programs)
@@ -143,7 +161,14 @@ class TestTape:
             return record_program(fresh, argv, self.options.hosts, self.options.upstream_ca, **options)
         if not path.exists():
             raise NoTapeError("there is no such tape yet", place=Place(str(path)), fix=_RECORD_IT)
-        return replay_program(path, argv, self.options.rules, **options)
+        own = self._owns[self._programs] = self._folder() / f"{self._programs}{SUFFIX}"
+        try:
+            done = replay_program(path, argv, self.options.rules, own, **options)
+        except ProgramError as error:
+            self.programs.append(error.report)
+            raise
+        self.programs.append(done.report)
+        return done
 
     # --- for the plugin ----------------------------------------------------------------------------------------
 
@@ -164,6 +189,8 @@ class TestTape:
     def close(self, *, keep: bool) -> None:
         """End it; `keep`: what was recorded takes its place. Raises TapeWriteError where that is not whole."""
         keep = keep or self.options.mode == "rewrite"
+        if self._made is not None:
+            self._made.cleanup()
         if self._replay is not None:
             self._replay.close()
         for fresh, path in self._recorded.items():
@@ -197,22 +224,51 @@ class TestTape:
                 fix="if that is meant, record the test anew: --tape-mode=all",
             )
 
-    def facts(self) -> dict[str, Any]:
-        """What a replay has to say of itself, for JSON."""
+    def mark(self) -> "Mark":
+        """How far it is now."""
+        answered = frozenset(one.number for one in self.exchanges)
+        return Mark(len(self.violations), len(self.drifts), answered, len(self.programs))
+
+    def facts(self, since: "Mark") -> dict[str, Any]:
+        """What a replay has to say of what came after a mark, for JSON."""
+        from tapeproxy.tapes.usage import usage_of, waited_ns
+
+        answered = [one for one in self.exchanges if one.number not in since.answered]
         return {
             "tape": str(self.path),
-            "violations": [found.to_json() for found in self.violations],
-            "drifts": [found.to_json() for found in self.drifts],
+            "exchanges": len(answered) + len(self.unused),
+            "violations": [found.to_json() for found in self.violations[since.violations :]],
+            "drifts": [found.to_json() for found in self.drifts[since.drifts :]],
             "notes": [] if self._replay is None else list(self._replay.notes),
-            "answered": [one.number for one in self.exchanges],
+            "answered": [one.number for one in answered],
             "unused": [one.number for one in self.unused],
             "trace": self.trace_hash,
+            "waited_ns": waited_ns(answered),
+            "usage": [one.to_json() for one in usage_of(answered)],
+            "programs": self.programs[since.programs :],
         }
+
+    def leave(self, stem: Path) -> list[Path]:
+        """Leave the tapes of what was done, of the test and of its programs, as STEM.tape.jsonl.gz and so on."""
+        left: list[Path] = []
+        if self._replay is not None and self._replay.own is not None and not self._replay.own.empty:
+            left.append(stem.with_name(f"{stem.name}{SUFFIX}"))
+            self._replay.write_own(left[-1])
+        for number, own in self._owns.items():
+            if own.exists():
+                left.append(program_path(stem.with_name(f"{stem.name}{SUFFIX}"), number))
+                shutil.copyfile(own, left[-1])
+        return left
 
     def _advice(self) -> str:
         if self._missing:
             return f"there is no such tape yet: {_RECORD_IT}"
         return "if the change is meant, record the test anew: --tape-mode=all"
+
+    def _folder(self) -> Path:
+        """Where the tapes are of what programs did, until the test is over."""
+        self._made = self._made or tempfile.TemporaryDirectory(prefix="tapeproxy-")
+        return Path(self._made.name)
 
     @staticmethod
     def _fresh(path: Path) -> Path:
@@ -237,6 +293,11 @@ class TestTape:
             self._record.open_late()
         else:
             self._record.open()
+
+
+def _nothing() -> Tape:
+    """The tape of a test that has none: what is asked there is redacted as a recording of today would do."""
+    return Tape(Head(started_at=datetime.now(UTC).isoformat(), rules=DEFAULT.to_json()), [])
 
 
 def _settle(fresh: Path, path: Path | None) -> None:

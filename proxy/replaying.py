@@ -219,6 +219,7 @@ class Replaying:
         self.environment: dict[str, str] = {}
         self.shims: Shims | None = None
         self.server = server
+        self.redactor = server.replayer.redactor
         self._replayer = server.replayer
         self._refusals = server.refusals
         self._leftovers: list[str] = []
@@ -318,9 +319,11 @@ async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | D
     return await _begin(Wire.open(settings), noticed)
 
 
-async def _begin(wire: Wire, noticed: Callable[[Violation | Drift], None]) -> Replaying:
+async def _begin(
+    wire: Wire, noticed: Callable[[Violation | Drift], None], witness: Callable[[Step], None] | None = None
+) -> Replaying:
     try:
-        return await wire.begin(noticed)
+        return await wire.begin(noticed, witness)
     except BaseException:
         await wire.stop()
         raise
@@ -330,6 +333,7 @@ async def replay(
     settings: ReplaySettings,
     noticed: Callable[[Violation | Drift], None],
     started: Callable[[Replaying], None],
+    witness: Callable[[Step], None] | None = None,
 ) -> Replayed:
     """Run the agent against the tape. `started` is called when the tape is loaded and served, before the agent is.
 
@@ -339,7 +343,7 @@ async def replay(
     stop = StopSignal()
     with held_signals():
         wire = Wire.open_early(settings)
-        session = await _begin(wire, stopping_at(settings.max_violations, stop, noticed))
+        session = await _begin(wire, stopping_at(settings.max_violations, stop, noticed), witness)
         try:
             session.wire.command()  # an error about the command comes alone
             started(session)

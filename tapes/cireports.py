@@ -34,8 +34,8 @@ class Told:
 class Entry:
     """One replay, or one test. `name`: what ran. `code`: as the command exits, 0 for what passed; `why` it did not.
 
-    `waited_ns`: what its answers took when they were recorded, `took_ns`: what it took now. `kept`: the tape of what
-    it did. `file`: whom to tell of it.
+    `waited_ns`: what its answers took when they were recorded, `took_ns`: what it took now. `kept`: tapes of what it
+    did. `file`: whom to tell of it.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Entry:
     took_ns: int = 0
     usage: tuple[Usage, ...] = ()
     told: tuple[Told, ...] = ()
-    kept: str = ""
+    kept: tuple[str, ...] = ()
     file: str = ""
 
     def to_json(self) -> Json:
@@ -155,7 +155,7 @@ def _test(value: object, where: str) -> Entry:
         took_ns=whole_of(report, "took_ns"),
         usage=(*_usage(report), *(usage for one in programs for usage in one.usage)),
         told=tuple(told),
-        kept=text_of(report, "kept"),
+        kept=tuple(text_of({"kept": one}, "kept") for one in list_of(report, "kept")),
         file=name.partition("::")[0],
     )
 

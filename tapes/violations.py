@@ -12,6 +12,7 @@ import orjson
 from tapeproxy.tapes.answers import head
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.matching import Ask
+from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.requestlines import shorten
 
 if TYPE_CHECKING:
@@ -77,6 +78,11 @@ class Violation:
 
     def to_answer(self, *, body: bool = True) -> bytes:
         """The bytes of the HTTP answer; without its `body` for HEAD."""
+        headers, content = self.parts()
+        return head(STATUS, REASON, headers) + (content if body else b"")
+
+    def parts(self) -> tuple[Headers, bytes]:
+        """The headers of the HTTP answer, and its body."""
         error = {"type": "tapeproxy_violation", "code": self.kind, "message": self.to_text()}
         content = orjson.dumps({"error": error, "violation": self.to_json()})
         headers = (
@@ -86,7 +92,7 @@ class Violation:
             (b"x-tapeproxy", b"violation"),
             (b"connection", b"close"),
         )
-        return head(STATUS, REASON, headers) + (content if body else b"")
+        return headers, content
 
 
 @dataclass(frozen=True, slots=True)

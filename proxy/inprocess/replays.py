@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Literal, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
 
 from tapeproxy.proxy.inprocess.background import Background
 from tapeproxy.proxy.inprocess.children import FORKED, Reports
@@ -37,6 +37,9 @@ from tapeproxy.tapes.rules import read_rules
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.trace import join_parts, part_of
 from tapeproxy.tapes.violations import Drift, Violation
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.owntape import OwnTape
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _SHOWN = 3
@@ -102,6 +105,8 @@ class Replay:
         self.violations: list[Violation] = []
         self.drifts: list[Drift] = []
         self.tape: Tape
+        self.own: OwnTape | None = None
+        """Hears what is asked, if it is set before the replay is opened."""
         self._speed = speed
         self._match = match
         self._on_drift = on_drift
@@ -177,6 +182,7 @@ class Replay:
                 by_lane=clamped and self._match == "lane",  # else nobody says which lane asks
                 rules=self._rules,
                 here=facts_here(tape, settings),
+                witness=None if self.own is None else self.own.witness,
             )
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(self.path))) from None
@@ -204,6 +210,11 @@ class Replay:
             except BaseException:
                 self.suspend()
                 raise
+
+    def write_own(self, path: Path) -> None:
+        """Write the tape of what was asked. Raises TapeWriteError."""
+        assert self.own is not None
+        self.own.write(path, self.tape, self._replayer.redactor)
 
     def suspend(self) -> None:
         """Let them go, and end their connections."""
@@ -314,6 +325,8 @@ class Replay:
         return any(host == name and port in (0, number) for name, number in self._allow)
 
     def _notice(self, found: Violation | Drift) -> None:
+        if self.own is not None:
+            self.own.notice(found)
         if isinstance(found, Violation):
             self.violations.append(found)
         else:

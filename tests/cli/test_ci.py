@@ -32,7 +32,7 @@ FAILED = Entry(
     answered=1,
     exchanges=2,
     told=(Told("violation", "this request is not on the tape\n  request: GET https://a.test/"), Told("drift", "x")),
-    kept=".tapes/failures/test_c.tape.jsonl.gz",
+    kept=(".tapes/failures/test_c.tape.jsonl.gz",),
     file="tests/test_a.py",
 )
 PAGE = """\
@@ -101,7 +101,7 @@ def test_nothing_of_a_report_is_markup(text: str) -> None:
         code=3,
         why=text,
         told=(Told(text, text),),
-        kept=text,
+        kept=(text,),
         usage=(Usage(text, 1, 1, 1, 0),) * 2,
     )
     other = Entry(name=text, tape=text, code=0, usage=(Usage("b", 1, 1, 1, 1),))

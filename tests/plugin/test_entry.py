@@ -1,11 +1,16 @@
 """The plugin in runs of pytest: which tests have a tape, what fails and why, what is told."""
 
+import gzip
 import json
 
 import pytest
 from pluginsuites import Suite
 
+from tapeproxy.cli.verify import examine
+from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.testplaces import plain
+from tapeproxy.proxy.unlocking import ask_nobody
+from tapeproxy.tapes.cireports import read_report
 
 pytest_plugins = ["pytester"]
 
@@ -109,6 +114,118 @@ def test_in_a_fixture(asking):
     facts = json.loads((suite.path / ".tapes/failures" / f"{plain('test_a.py::test_miss')}.json").read_text())
     assert facts["unused"] == [1]
     assert facts["violations"][0]["kind"] == "miss"
+
+
+def kept(suite: Suite, test: str, run: str = "") -> list[tuple[str, int | None, str | None]]:
+    """URL, status and source of what is on the tape that a failing test left, which is whole."""
+    path = suite.path / ".tapes/failures" / f"{plain(test)}{run}.tape.jsonl.gz"
+    assert examine(path, ask_nobody).good
+    tape, _ = load(path)
+    asked = ((one.request, one.response) for one in tape.exchanges)
+    return [
+        (request.url.decode(), None if response is None else response.status, request.source)
+        for request, response in asked
+    ]
+
+
+def test_a_failing_test_leaves_a_tape_of_what_it_did(suite: Suite) -> None:
+    for name in ("miss", "assert", "silent", "network"):
+        suite.tape(f"test_a/test_{name}", "/one", "/two")
+    suite.file(
+        "test_a",
+        """
+@pytest.mark.tape
+def test_miss():
+    httpx.get("https://api.test/one", headers={"Authorization": "Bearer sk-live-0123456789abcdefghijkl"})
+    get("/three")
+
+@pytest.mark.tape
+def test_no_tape():
+    httpx.post("https://api.test/three", json={"api_key": "sk-live-0123456789abcdefghijkl"})
+
+@pytest.mark.tape
+def test_assert():
+    assert get("/two") + get("/one") == "x"
+
+@pytest.mark.tape
+def test_silent():
+    assert False
+
+@pytest.mark.tape
+def test_network():
+    import socket
+    with pytest.raises(OSError):
+        socket.create_connection(("elsewhere.test", 80))
+
+@pytest.mark.tape
+def test_passes():
+    pass
+""",
+    )
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(failed=5, passed=1)
+    result.stdout.fnmatch_lines(["what it did, as a tape: .tapes/failures/*test_miss*.tape.jsonl.gz"])
+    assert kept(suite, "test_a.py::test_miss") == [
+        ("https://api.test/one", 200, "reused"),
+        ("https://api.test/three", 470, "refused"),
+    ]
+    assert kept(suite, "test_a.py::test_assert") == [
+        ("https://api.test/two", 200, "reused"),
+        ("https://api.test/one", 200, "reused"),
+    ]
+    assert kept(suite, "test_a.py::test_network") == []
+    folder = suite.path / ".tapes/failures"
+    assert kept(suite, "test_a.py::test_no_tape") == [("https://api.test/three", 470, "refused")]
+    assert len([*folder.glob("*.tape.jsonl.gz")]) == 4
+    for path in folder.iterdir():
+        data = path.read_bytes()
+        assert b"sk-live" not in (gzip.decompress(data) if path.suffix == ".gz" else data.replace(b"json={", b""))
+
+
+def test_a_report_of_all_tests(suite: Suite) -> None:
+    for name in ("good", "bad"):
+        suite.tape(f"test_a/test_{name}", "/one", "/two")
+    suite.tape("test_b", "/one", "/two")
+    suite.file(
+        "test_a",
+        """
+@pytest.mark.tape
+def test_good(): get("/one")
+
+@pytest.mark.tape
+def test_bad(): get("/one"), get("/three")
+
+@pytest.mark.tape
+def test_skipped(): pytest.skip()
+
+def test_without(): pass
+""",
+    )
+    suite.file(
+        "test_b",
+        """
+@pytest.mark.tape(scope="module")
+def test_one(): get("/one")
+
+@pytest.mark.tape(scope="module")
+def test_two(): get("/two")
+""",
+    )
+    suite.run("--tape-mode=none", "--tape-report=out/tests.json", "-p", "xdist", "-n", "2", "--dist", "loadfile")
+    found = json.loads((suite.path / "out/tests.json").read_text())["tests"]
+    told = {one["test"]: (one["outcome"], one["answered"], one["exchanges"], len(one["violations"])) for one in found}
+    assert told == {
+        "test_a.py::test_good": ("passed", [1], 2, 0),
+        "test_a.py::test_bad": ("failed", [1], 2, 1),
+        "test_a.py::test_skipped": ("skipped", [], 0, 0),
+        "test_b.py::test_one": ("passed", [1], 2, 0),
+        "test_b.py::test_two": ("passed", [2], 1, 0),
+    }
+    (bad,) = (one for one in found if one["outcome"] == "failed")
+    assert "this request is not on the tape" in bad["longrepr"]
+    assert bad["kept"] == [f".tapes/failures/{plain('test_a.py::test_bad')}.tape.jsonl.gz"]
+    entries = {entry.name: (entry.code, entry.why) for entry in read_report({"tests": found}, "tests.json")}
+    assert entries["test_a.py::test_bad"] == (3, "1 violation")
 
 
 def test_once_records_and_then_replays(suite: Suite, world: list[str]) -> None:
@@ -327,4 +444,5 @@ def test_one(tape, tmp_path):
     result = suite.run("--tape-mode=none")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*ProgramError*this request is not on the tape*", "*GET http://api.test/two"])
+    assert kept(suite, "test_a.py::test_one", ".run1") == [("http://api.test/two", 470, "refused")]
     assert world == ["/one"]

@@ -116,7 +116,7 @@ def test_a_verified_tape_and_its_replays() -> None:
 
 
 def test_tests() -> None:
-    failed = TEST | {"outcome": "failed", "longrepr": "def x():\n>  a\nE   KeyError: 1\n", "kept": "k.tape.jsonl.gz"}
+    failed = TEST | {"outcome": "failed", "longrepr": "def x():\n>  a\nE   KeyError: 1\n", "kept": ["k.tape.jsonl.gz"]}
     program = REPLAY | {"exit_code": 3, "violations": [MISS]}
     entries = read_report(
         {
@@ -139,7 +139,7 @@ def test_tests() -> None:
         (0, "skipped"),
         (0, ""),
     ]
-    assert entries[0].file == "tests/test_a.py" and entries[1].kept == "k.tape.jsonl.gz"
+    assert entries[0].file == "tests/test_a.py" and entries[1].kept == ("k.tape.jsonl.gz",)
     assert [one.text for one in entries[3].told] == [MISS_TEXT]
     assert (entries[3].answered, entries[3].exchanges, len(entries[3].usage)) == (6, 7, 3)
     left = {name: value for name, value in failed.items() if name != "outcome"}  # a file of .tapes/failures

@@ -1,0 +1,93 @@
+"""The records of a replay's own tape: what was asked in it, with the answers that were given. Pure.
+
+An answer of the tape that was replayed stands there with the time at which it was asked for: how long it took, and when
+its pieces came, is on that tape. A request that was a violation has the answer 470 that it got. Violations and drifts
+are notes, too.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from tapeproxy.tapes.course import Step
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.records import Chunks, End, Note, Record, Request, Response
+from tapeproxy.tapes.requestlines import shorten, summary_line
+from tapeproxy.tapes.violations import REASON, STATUS, Drift, Violation
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request, when it was made (nanoseconds after the replay began), and the violation that it was."""
+
+    t: int
+    step: Step
+    refused: Violation | None = None
+
+    def refuse(self, found: Violation) -> None:
+        """Take note of a violation, if it is of this request and was its answer."""
+        mine = found.request == shorten(summary_line(self.step.ask))
+        if mine and self.refused is None and found.kind != "interrupted":  # what that one got is on the tape
+            self.refused = found
+
+
+type Event = Asked | tuple[int, Violation | Drift]
+"""What happened in a replay, in order; with its time where it is no request."""
+
+
+def own_records(events: Iterable[Event], taped: Callable[[int], Exchange]) -> Iterator[Record]:
+    """Yield the records after the head. `taped`: an exchange of the tape that was replayed, by its number."""
+    index = 1
+    for event in events:
+        records = _exchange(event, index, taped) if isinstance(event, Asked) else [_note(*event)]
+        for record in records:
+            index += 1
+            yield record
+
+
+def _exchange(asked: Asked, index: int, taped: Callable[[int], Exchange]) -> Iterator[Record]:
+    step, t = asked.step, asked.t
+    if step.exchange is None or asked.refused is not None:
+        yield _request(asked, Request(t=t, method=b"", url=b"", source="refused"))
+        if asked.refused is not None:
+            yield from _refusal(asked.refused, t, index)
+        return
+    exchange = taped(step.exchange)
+    yield _request(asked, replace(exchange.request, source="reused"))
+    if exchange.response is not None:
+        yield replace(exchange.response, t=t, of=index)
+    if exchange.chunks:
+        yield Chunks(t=t, of=index, parts=tuple((0, chunk.data) for chunk in exchange.chunks))
+    if exchange.end is not None:
+        yield replace(exchange.end, t=t, of=index)
+
+
+def _request(asked: Asked, like: Request) -> Request:
+    ask, tag = asked.step.ask, asked.step.tag
+    made = replace(
+        like,
+        t=asked.t,
+        method=ask.method,
+        url=ask.url,
+        headers=ask.headers,
+        body=ask.body,
+        lane=None,
+        n=None,
+        reads=None,
+        sleeps=0,
+        awake=None,
+    )
+    if tag is None:
+        return made
+    return replace(made, lane=tag.lane, n=tag.n, reads=tag.reads, sleeps=tag.sleeps, awake=tag.awake)
+
+
+def _refusal(found: Violation, t: int, index: int) -> Iterator[Record]:
+    headers, content = found.parts()
+    yield Response(t=t, of=index, status=STATUS, reason=REASON, headers=headers, framing="length")
+    yield Chunks(t=t, of=index, parts=((0, content),))
+    yield End(t=t, of=index, how="complete")
+
+
+def _note(t: int, found: Violation | Drift) -> Note:
+    kind = "violation" if isinstance(found, Violation) else "drift"
+    return Note(t=t, what=f"replay-{kind}", text=f"{found.what}: {found.request}")
