@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,10 +82,12 @@ def command(
     exchanges, waited_ns, took_ns, usage, told, kept, file) and saved (waited_ns, took_ns, usage: of each model calls,
     tokens_in, tokens_out and uncounted; money, or null; unpriced). See docs/CI.md.
     """
-    from tapeproxy.cli.cisummary import annotations, markdown, saved
+    from tapeproxy.cli.cisummary import annotations, inert_json, markdown, saved
     from tapeproxy.tapes.cireports import worst
 
-    entries = _merged(entry for path in reports for entry in _read(path))
+    here = f"{Path.cwd()}{os.sep}"
+    found = (replace(entry, tape=entry.tape.removeprefix(here)) for path in reports for entry in _read(path))
+    entries = _merged(found)
     code = worst(entry.code for entry in entries)
     text = markdown(entries, prices)
     page = os.environ.get("GITHUB_STEP_SUMMARY", "") if github else ""
@@ -100,11 +103,11 @@ def command(
             "entries": [entry.to_json() for entry in entries],
             "saved": saved(entries, prices),
         }
-        echo(json.dumps(document, indent=2))
+        echo(inert_json(json.dumps(document, indent=2)))
     elif not page and output is None:
         echo(text.rstrip("\n"))
     if github and not as_json:
-        for line in annotations(entries):
+        for line in annotations(entries, _folder(os.environ.get("GITHUB_WORKSPACE", ""))):
             echo(line)
     return code if fail else 0
 
@@ -115,6 +118,15 @@ def _merged(found: "Iterator[Entry]") -> "list[Entry]":
     for number, entry in enumerate(found):
         kept.setdefault(entry.name if "::" in entry.name else f"#{number}", entry)
     return list(kept.values())
+
+
+def _folder(workspace: str) -> str:
+    """The working folder as GitHub names it: relative to the repository, with a slash at its end."""
+    here = Path.cwd()
+    if not workspace or not here.is_relative_to(workspace):
+        return ""
+    relative = here.relative_to(workspace).as_posix()
+    return "" if relative == "." else f"{relative}/"
 
 
 def _read(path: Path) -> "Iterator[Entry]":

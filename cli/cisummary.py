@@ -68,14 +68,14 @@ def markdown(entries: Sequence[Entry], prices: Sequence[Price] = ()) -> str:
     return "\n\n".join(block.rstrip("\n") for block in kept if block) + "\n"
 
 
-def annotations(entries: Sequence[Entry]) -> Iterator[str]:
-    """Commands to GitHub's runner, which show what failed beside the code."""
+def annotations(entries: Sequence[Entry], folder: str = "") -> Iterator[str]:
+    """Commands to GitHub's runner that show what failed beside the code. `folder`: of the files, in the repository."""
     failed = [one for one in entries if one.code]
     for one in failed[:_ANNOTATIONS]:
         told = "\n".join(printable(line) for line in one.told[0].text.split("\n")) if one.told else ""
         message = f"{printable(one.why)}\n{told[:_LONGEST]}".strip()
         title = printable(f"tapeproxy: {one.name}")[:_LONGEST_WHY]
-        yield f"::error file={_property(one.file)},title={_property(title)}::{_data(message)}"
+        yield f"::error file={_property(folder + printable(one.file))},title={_property(title)}::{_data(message)}"
     if len(failed) > _ANNOTATIONS:
         yield f"::notice title=tapeproxy::{len(failed) - _ANNOTATIONS} more failed; the summary has them"
 
@@ -158,6 +158,11 @@ def _details(one: Entry) -> str:
 def _cell(text: str) -> str:
     """Code in a table, whose columns are told apart first."""
     return _inert(code(_cut(text, _LONGEST_WHY))).replace("|", "\\|")
+
+
+def inert_json(text: str) -> str:
+    """JSON that says the same, in which nothing is a command to a runner: it looks for one anywhere in a line."""
+    return text.replace("##[", "#\\u0023[")
 
 
 def _inert(text: str) -> str:

@@ -124,8 +124,8 @@ def command(
     faults = _faults(inject) if inject else ()
     settings = run.settings(path, agent_argv(ctx), pace=pace, port=port)
     settings = dataclasses.replace(settings, faults=faults, ask=unlocking.ask)
-    if own_tape is not None and faults:
-        raise UsageError("--own-tape can't hold what --inject gives", fix="leave one of them out")
+    if own_tape is not None:
+        _check_own_tape(path, faulty=bool(faults))
     plan = settings.guard
     # Said once the tape is open: an error about the tape comes alone.
     teller = Teller(describe(plan) if plan.reason or not quiet else "")
@@ -147,6 +147,15 @@ def command(
     if own is not None and own_tape is not None:
         own.write(own_tape, result)
     return result.exit_code
+
+
+def _check_own_tape(tape: Path, *, faulty: bool) -> None:
+    from tapeproxy.proxy.tapefile import is_locked
+
+    if faulty:
+        raise UsageError("--own-tape can't hold what --inject gives", fix="leave one of them out")
+    if tape.is_file() and is_locked(tape):
+        raise UsageError("the tape is encrypted, and the replay's own would not be", where=str(tape))
 
 
 class _Taped:

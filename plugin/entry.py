@@ -73,6 +73,12 @@ def _use_tape(item: pytest.Function) -> None:
         names.insert(max((names.index(name) + 1 for name in wider), default=0), "tape")
 
 
+def report_path(config: pytest.Config) -> Path | None:
+    """Where the report for `tapeproxy ci` is to be; None where nobody asked for one."""
+    named = config.getoption("tape_report") or os.environ.get("TAPEPROXY_TEST_REPORT")
+    return config.invocation_params.dir / named if named else None
+
+
 def _session(config: pytest.Config) -> "TapeSession":
     if _SESSION not in config.stash:
         from tapeproxy.plugin.session import TapeSession
@@ -151,11 +157,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         from tapeproxy.plugin.summary import summarise
 
         summarise(terminalreporter, config.stash.get(_SESSION, None))
-    if config.getoption("tape_report") or os.environ.get("TAPEPROXY_TEST_REPORT"):
-        from tapeproxy.plugin.reports import report_path, write_report
+    if (path := report_path(config)) is not None:
+        from tapeproxy.plugin.reports import write_report
 
-        if (path := report_path(config)) is not None:
-            write_report(path, _reports(terminalreporter))
+        write_report(path, _reports(terminalreporter))
 
 
 def _has_reports(terminalreporter: Any) -> bool:

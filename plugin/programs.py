@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tapeproxy.proxy.inprocess.flows import outside
+from tapeproxy.proxy.tapefile import is_locked
 from tapeproxy.tapes.errors import TapeproxyError
 
 VIOLATION, DRIFT = 3, 4
@@ -57,10 +58,15 @@ def record_program(
 
 
 def replay_program(tape: Path, argv: Sequence[str], rules: Iterable[str], own: Path, **options: Any) -> ProgramRun:
-    """Run it from its tape; `own`: where to leave a tape of that. Raises ProgramError for violations and drifts."""
+    """Run it from its tape; `own`: where to leave a tape of that, if the first is not encrypted.
+
+    Raises ProgramError for violations and drifts.
+    """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        words = ["replay", "-q", "--report", str(report), "--own-tape", str(own), *_rules(rules), str(tape)]
+        words = ["replay", "-q", "--report", str(report), *_rules(rules)]
+        words += [] if is_locked(tape) else ["--own-tape", str(own)]
+        words.append(str(tape))
         done = _command(words, argv, **options)
         done.report = json.loads(report.read_bytes()) if report.exists() else {}
     if done.returncode in (VIOLATION, DRIFT) and (done.report.get("violations") or done.report.get("drifts")):

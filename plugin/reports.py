@@ -1,7 +1,6 @@
 """What each test did with its tape, gathered into one file for `tapeproxy ci`; also from workers of xdist."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,15 +8,6 @@ from typing import Any
 import pytest
 
 from tapeproxy.tapes.errors import UsageError
-
-VARIABLE = "TAPEPROXY_TEST_REPORT"
-"""Names the file where no option does: a CI can say it once, whatever starts pytest."""
-
-
-def report_path(config: pytest.Config) -> Path | None:
-    """Where the report is to be; None where nobody asked for one."""
-    named = config.getoption("tape_report") or os.environ.get(VARIABLE)
-    return config.invocation_params.dir / named if named else None
 
 
 def write_report(path: Path, reports: Iterable[pytest.TestReport]) -> None:

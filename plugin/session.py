@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tapeproxy.plugin.entry import report_path
 from tapeproxy.plugin.modes import MODES, Mode, default_mode, frozen, parse_age
-from tapeproxy.plugin.reports import report_path
 from tapeproxy.plugin.testtape import Mark, TapeOptions, TestTape
 from tapeproxy.proxy.inprocess.clamp import ROOT
 from tapeproxy.proxy.inprocess.replays import TapeDriftError, TapeViolationError

@@ -14,6 +14,7 @@ from tapeproxy.proxy.inprocess.environments import RunEnvironment
 from tapeproxy.proxy.inprocess.replays import Replay, TapeDriftError, TapeViolationError
 from tapeproxy.proxy.inprocess.tapes import load_again
 from tapeproxy.proxy.owntape import OwnTape
+from tapeproxy.proxy.tapefile import is_locked
 from tapeproxy.proxy.testplaces import SUFFIX, program_path
 from tapeproxy.tapes.errors import NoTapeError, Place, TapeproxyError
 from tapeproxy.tapes.exchanges import Exchange, Tape
@@ -90,7 +91,7 @@ class TestTape:
                 block_network=options.block_network,
                 match=options.match,
             )
-            self._replay.own = OwnTape()
+            self._replay.own = OwnTape() if self._missing or not is_locked(path) else None
             self._replay.open(tape or _nothing())
 
     def _load(self) -> Tape | None:

@@ -208,6 +208,18 @@ def test_on_github(cli: Cli) -> None:
     assert done.stdout.count("\n") == 1
     assert page.read_text() == "before\n" + (cli.cwd / "copy.md").read_text()
     assert "## Tapes: 0 passed" in cli.run("ci", "bad.json", "--github").stdout
+    workspace = {"GITHUB_STEP_SUMMARY": str(page), "GITHUB_WORKSPACE": str(cli.cwd.parent)}
+    done = cli.run("ci", "bad.json", "--github", env=workspace)
+    assert done.stdout.startswith(f"::error file={cli.cwd.name}/a.tape.jsonl.gz,")
+
+
+def test_json_holds_no_commands(cli: Cli) -> None:
+    test = {"test": "t.py::##[group]", "tape": str(cli.cwd / "t.tape.jsonl.gz"), "longrepr": "##[x]", "violations": []}
+    (cli.cwd / "odd.json").write_text(json.dumps(test))
+    text = cli.run("ci", "--json", "odd.json").stdout
+    assert "##[" not in text
+    (entry,) = json.loads(text)["entries"]
+    assert (entry["name"], entry["tape"]) == ("t.py::##[group]", "t.tape.jsonl.gz")
 
 
 def test_a_folder_of_reports(cli: Cli) -> None:

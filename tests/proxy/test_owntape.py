@@ -94,3 +94,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert done.returncode == 3, done.stderr  # into a folder that is made
     done = cli.run("replay", "-q", "a.tape.jsonl.gz", "--own-tape", "b", "--inject", "reset", *agent)
     assert done.returncode == 2 and "--own-tape can't hold what --inject gives" in done.stderr
+    cli.run("encrypt", "a.tape.jsonl.gz", "--passphrase-env", "WORD", env={"WORD": "correct horse battery"})
+    done = cli.run("replay", "-q", "a.tape.jsonl.gz.enc", "--own-tape", "b", *agent)
+    assert done.returncode == 2 and "the tape is encrypted, and the replay's own would not be" in done.stderr
+    assert not (tmp_path / "b").exists()
