@@ -59,7 +59,7 @@ def python_text(test: FrozenTest, conclusion: str) -> str:
         "",
         f"FOLDER = {_folder(test.folder)}",
         _command(test.words),
-        *([f'TRACE = "{test.trace}"'] if test.expect == "same" else []),
+        *([f"TRACE = {literal(test.trace)}"] if test.expect == "same" else []),
         "",
         "",
         "@pytest.mark.tape(frozen=True)",

@@ -89,7 +89,7 @@ HOSTILE = [
 @pytest.mark.parametrize("expect", ["same", "fixed"])
 def test_nothing_of_a_tape_gets_out_of_its_literal(expect: str) -> None:
     words = tuple(Word(text) for text in HOSTILE)
-    test = dataclasses.replace(TEST, words=words, recorded=HOSTILE[0], expect=expect)
+    test = dataclasses.replace(TEST, words=words, recorded=HOSTILE[0], trace=HOSTILE[0], expect=expect)
     for hostile in HOSTILE:
         text = python_text(test, f"unverified: {hostile}")
         module = ast.parse(text)
