@@ -5,7 +5,7 @@ who is outside of every context gets the real one. What somebody else has put in
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -40,16 +40,21 @@ class Changes:
         self._made = set[int]()
 
     def watch(self, owners: Iterable[Any], make: Callable[[], object]) -> None:
-        """Call `make`, and take over what it has set in these modules and classes."""
+        """Call `make`, and take over what it has set in these modules and classes. Raises what it raises."""
         before = [(owner, dict(vars(owner))) for owner in owners]
-        make()
-        for owner, was in before:
-            for name, now in list(vars(owner).items()):
-                real = was.get(name, MISSING)
-                if now is not real and name in _NOT_WATCHED:
-                    _put(owner, name, real)
-                elif now is not real:
-                    self._take(owner, name, real, now)
+        try:
+            make()
+        finally:
+            for owner, was in before:
+                self._take_over(owner, was)
+
+    def _take_over(self, owner: Any, was: Mapping[str, Any]) -> None:
+        for name, now in list(vars(owner).items()):
+            real = was.get(name, MISSING)
+            if now is not real and name in _NOT_WATCHED:
+                _put(owner, name, real)
+            elif now is not real:
+                self._take(owner, name, real, now)
 
     def _take(self, owner: Any, name: str, real: Any, made: Any) -> None:
         if id(real) in self._made:  # a module that was imported meanwhile gets its real functions back: so it stays

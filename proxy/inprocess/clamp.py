@@ -171,6 +171,16 @@ class Clamp:
             uuid._node = self._node
 
 
+def enter(clamp: Clamp | None, root: str, undo: Callable[[], object]) -> None:
+    """Enter a clamp, if there is one; what was begun before is undone where that fails. Raises UsageError."""
+    if clamp is not None:
+        try:
+            clamp.enter(root)
+        except BaseException:
+            undo()
+            raise
+
+
 def is_shimmed() -> bool:
     """Whether this interpreter is part of a run of its own, whose clock and chance are its tape's."""
     return "_tapeproxy" in sys.modules and bool(os.environ.get("TAPEPROXY_MODE"))

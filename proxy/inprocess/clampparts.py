@@ -20,6 +20,7 @@ from tapeproxy.proxy.inprocess.routes import route_to
 from tapeproxy.shim.inject._tapeproxy import (
     attribution,
     callers,
+    channel,
     clock,
     contexts,
     datetimes,
@@ -156,7 +157,11 @@ class ClampParts:
             return
         self._patched.add(id(module))
         for fn in self._waiting.get(name, ()):
-            self.changes.watch(_owners(module), lambda fn=fn: fn(module))  # type: ignore[misc]  # of a loop
+            try:
+                self.changes.watch(_owners(module), lambda fn=fn: fn(module))  # type: ignore[misc]  # of a loop
+            except Exception as error:  # a library of another make: its import, or the context, must not fail for it
+                text = f"{name}: {error!r}"
+                channel.emit("note", what="hook-failed", text=text, data={"module": name})
 
     def _quiet(self, module: ModuleType) -> None:
         if getattr(module, "time", None) is time:

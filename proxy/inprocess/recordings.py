@@ -18,7 +18,7 @@ from typing import Self, cast
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.inprocess.background import Background
 from tapeproxy.proxy.inprocess.children import Reports
-from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, is_shimmed
+from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, enter, is_shimmed
 from tapeproxy.proxy.inprocess.heard import Heard
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
@@ -148,12 +148,7 @@ class Record:
         """
         self._closed = False
         lead(self)
-        if self._clamp is not None:
-            try:
-                self._clamp.enter(root)
-            except BaseException:
-                self.suspend()
-                raise
+        enter(self._clamp, root, self.suspend)
 
     def suspend(self) -> None:
         """Let them go."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
 
 from tapeproxy.proxy.inprocess.background import Background
 from tapeproxy.proxy.inprocess.children import FORKED, Reports
-from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, is_shimmed
+from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, enter, is_shimmed
 from tapeproxy.proxy.inprocess.environments import RunEnvironment
 from tapeproxy.proxy.inprocess.heard import Judged
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _SHOWN = 3
+_ANEW = "if the change is meant, record the tape anew"
+
+
+def _listed(found: Sequence[Violation | Drift]) -> str:
+    more = len(found) - _SHOWN
+    return "\n".join(one.to_text() for one in found[:_SHOWN]) + (f"\nand {more} more" if more > 0 else "")
 
 
 class TapeViolationError(TapeproxyError):
@@ -52,13 +58,7 @@ class TapeViolationError(TapeproxyError):
 
     def __init__(self, tape: Path, violations: Sequence[Violation], *, fix: str = "") -> None:
         self.violations = list(violations)
-        more = len(self.violations) - _SHOWN
-        shown = "\n".join(found.to_text() for found in self.violations[:_SHOWN])
-        super().__init__(
-            shown + (f"\nand {more} more" if more > 0 else ""),
-            where=str(tape),
-            fix=fix or "if the change is meant, record the tape anew",
-        )
+        super().__init__(_listed(self.violations), where=str(tape), fix=fix or _ANEW)
 
 
 class TapeDriftError(TapeproxyError):
@@ -68,13 +68,7 @@ class TapeDriftError(TapeproxyError):
 
     def __init__(self, tape: Path, drifts: Sequence[Drift], *, fix: str = "") -> None:
         self.drifts = list(drifts)
-        more = len(self.drifts) - _SHOWN
-        shown = "\n".join(found.to_text() for found in self.drifts[:_SHOWN])
-        super().__init__(
-            shown + (f"\nand {more} more" if more > 0 else ""),
-            where=str(tape),
-            fix=fix or "if the change is meant, record the tape anew",
-        )
+        super().__init__(_listed(self.drifts), where=str(tape), fix=fix or _ANEW)
 
 
 class Replay:
@@ -204,12 +198,7 @@ class Replay:
                 self._placeholders.append(name)
         self._closed = False
         lead(self)
-        if self._clamp is not None:
-            try:
-                self._clamp.enter(root)
-            except BaseException:
-                self.suspend()
-                raise
+        enter(self._clamp, root, self.suspend)
 
     def write_own(self, path: Path) -> None:
         """Write the tape of what was asked. Raises TapeWriteError."""
