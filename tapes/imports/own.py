@@ -46,15 +46,16 @@ def particulars(exchange: Exchange, begun: int, *, headers: bool = False) -> Jso
     Times are ns; those of the parts count from `asked`. Texts of the wire are ISO-8859-1, as on a tape.
     """
     request, response, end = exchange.request, exchange.response, exchange.end
-    out: Json = {"number": exchange.number, "asked": begun + request.t, "http": request.http}
+    out: Json = {"number": exchange.number, "asked": max(begun + request.t, 0), "http": request.http}
     if response is not None:
-        out["answered"] = response.t - request.t
+        out["answered"] = max(response.t - request.t, 0)
         out["framing"] = response.framing
-        out["chunks"] = [[None if one.t is None else one.t - request.t, len(one.data)] for one in exchange.chunks]
+        times = [None if one.t is None else max(one.t - request.t, 0) for one in exchange.chunks]
+        out["chunks"] = [[when, len(one.data)] for when, one in zip(times, exchange.chunks, strict=True)]
         out |= {"answer_http": response.http} if response.http != request.http else {}
     out["how"] = UNFINISHED if end is None else end.how
     if end is not None:
-        out["ended"] = end.t - request.t
+        out["ended"] = max(end.t - request.t, 0)
     optional: Json = {
         "alpn": request.alpn,
         "error": error_text(end),
@@ -96,8 +97,8 @@ def restored(taken: Foreign, own: Node | None) -> Foreign:
         return taken
     taken = _as_it_was(taken, own)
     pieces = _pieces(own, taken.body)
-    how = own.need("how").text()
-    framing, alpn, error = own.get("framing"), own.get("alpn"), own.get("error")
+    how, error = _ending(taken, own)
+    framing, alpn = own.get("framing"), own.get("alpn")
     http = own.need("http").text()
     answer_http = own.get("answer_http")
     exact = own.need("digest").text() == _digest(taken)
@@ -107,8 +108,8 @@ def restored(taken: Foreign, own: Node | None) -> Foreign:
         waited=None if (found := own.get("answered")) is None else _count(found),
         took=None if (found := own.get("ended")) is None else _count(found),
         pieces=() if pieces is None else pieces,
-        how=how if how in _HOWS else "upstream-cut",  # type: ignore[arg-type]  # one of them
-        error=taken.error if error is None and how not in _HOWS else None if error is None else error.text(),
+        how=how,
+        error=error,
         framing="length" if framing is None or framing.text() not in _FRAMINGS else framing.text(),  # type: ignore[arg-type]
         http=http,
         answer_http=http if answer_http is None else answer_http.text(),
@@ -151,6 +152,17 @@ def _as_it_was(taken: Foreign, own: Node) -> Foreign:
     if given is not None and sorted(given) == sorted(taken.headers):
         taken = replace(taken, headers=given)
     return taken
+
+
+def _ending(taken: Foreign, own: Node) -> tuple[How, str | None]:
+    """How it ended. One that was given an answer by hand has ended well; the tape of one without an end broke off."""
+    how, said = own.need("how").text(), own.get("error")
+    error = None if said is None else said.text()
+    if how not in _HOWS:
+        return "upstream-cut", taken.error or error
+    if how == "connect-error" and taken.status:
+        return "complete", None
+    return how, error  # type: ignore[return-value]  # one of them
 
 
 def _pieces(own: Node, body: bytes) -> Pieces | None:

@@ -3,6 +3,7 @@
 import base64
 import copy
 import gzip
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.exports.har import export
 from tapeproxy.tapes.imports.nodes import ForeignFormatError
-from tapeproxy.tapes.records import Request
+from tapeproxy.tapes.records import End, Request
 
 URL = "https://h.test/a?x=1&x=2&y="
 
@@ -151,6 +152,22 @@ def test_an_edit_of_a_decoded_body_counts() -> None:
     assert now.response_body == b'{"a":2}'
     assert now.response is not None
     assert b"content-encoding" not in dict(now.response.headers)
+
+
+def test_an_answer_that_was_added_by_hand() -> None:
+    document = har(read(exchange(1, URL, status=None, how="connect-error", error="refused")))
+    document["log"]["entries"][0]["response"] |= {"status": 200, "content": {"text": "yes"}}
+    now = imported(document).exchanges[0]
+    assert now.end is not None
+    assert (now.response_body, now.end.how, now.end.error) == (b"yes", "complete", None)
+
+
+def test_times_that_run_backwards() -> None:
+    request, response, *_ = exchange(1, URL)
+    records = [replace(request, t=9), replace(response, t=3), End(t=2, of=1, how="complete")]
+    now = imported(har(read(records))).exchanges[0]
+    assert now.response is not None
+    assert (now.request.t, now.response.t) == (0, 0)
 
 
 HOSTILE = [
