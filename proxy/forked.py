@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tapeproxy.proxy.guard import Guard, GuardPlan
-from tapeproxy.proxy.recorded import Recorded
+from tapeproxy.proxy.recorded import Recorded, Within
 from tapeproxy.proxy.replayed import DRIFT, TIMEOUT, VIOLATION
 from tapeproxy.proxy.supervisor import Outcome, Stdio
 from tapeproxy.tapes.decoder import Ending
@@ -38,7 +38,8 @@ class ForkSettings:
     `client_certs` as in a recording. `guard`: what keeps the agent, not the proxy, from the network. `keyless`: names
     of secret variables that the tape's run had and this one need not; they get placeholders, which are never sent.
     `max_violations`: the run is stopped at so many. `timeout` in seconds. `stdio`: the agent's, in place of ours.
-    `shim`: where the tape has one. `rules` come after the tape's own. `secret` encrypts the child.
+    `shim`: where the tape has one. `within`: it is this interpreter that asks. `rules` come after the tape's own.
+    `secret` encrypts the child.
     """
 
     parent: Parent
@@ -59,6 +60,7 @@ class ForkSettings:
     timeout: float | None = None
     stdio: Stdio | None = None
     shim: bool = True
+    within: Within | None = None
     rules: tuple[Rule, ...] = ()
     secret: "Secret | None" = None
 

@@ -3,8 +3,9 @@
 Knows the order; the wire is a recording's, the answers a replay's. What is decided about a request is ForkJudge's.
 """
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.replaying import stopping_at
 from tapeproxy.proxy.strangers import Strangers
-from tapeproxy.proxy.supervisor import StopSignal, held_signals, run_child
+from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapedrun import edited_environment, facts_here, placeholders, taped_argv, taped_redactor, with_seed
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.tapeserver import TapeServer
@@ -68,13 +69,27 @@ async def run_fork(settings: ForkSettings, noticed: Noticed = lambda _: None, lo
     check_command(argv, settings.environment)
     stop = StopSignal()
     with held_signals():
-        fork = _Fork(settings, argv, absent, stopping_at(settings.max_violations, stop, noticed), lost)
+        fork = Forking(settings, argv, absent, stopping_at(settings.max_violations, stop, noticed), lost)
         await fork.open()
         try:
             recorded = await fork.run(stop)
         finally:
             await fork.close()
     return fork.result(recorded)
+
+
+@contextlib.asynccontextmanager
+async def forking(settings: ForkSettings, noticed: Noticed = lambda _: None) -> "AsyncIterator[Forking]":
+    """Have this very process run by the plan, by whoever leads its requests to the port. `finish` writes the child.
+
+    Raises what `run_fork` raises, but for the agent's errors.
+    """
+    fork = Forking(settings, (), _absent_secrets(settings), noticed, unheard)
+    await fork.open()
+    try:
+        yield fork
+    finally:
+        await fork.close()
 
 
 @dataclass(slots=True)
@@ -87,7 +102,7 @@ class _Parts:
     shims: ForkShims | None
 
 
-class _Fork:
+class Forking:
     """A fork that is set up, run, and taken down."""
 
     def __init__(
@@ -129,6 +144,7 @@ class _Fork:
         self._judge = ForkJudge(parent, plan, self._replayer, self._tape.drain, stand_ins)
         self._strangers = strangers
         self._parts: _Parts
+        self.forked: Forked
 
     async def open(self) -> None:
         """Serve the tape, listen, and create the child. Raises what `run_fork` does, and leaves nothing behind."""
@@ -183,6 +199,17 @@ class _Fork:
             raise
         return await session.finish(outcome)
 
+    @property
+    def port(self) -> int:
+        """The wire's port."""
+        return self._parts.wire.port
+
+    async def finish(self, outcome: Outcome | None) -> Recorded:
+        """End the wire, then the child. `forked` says then what came of it."""
+        recorded = await self._parts.session.finish(outcome)
+        self.forked = self.result(recorded)
+        return recorded
+
     async def close(self) -> None:
         """Take all down; again does nothing."""
         parts = self._parts
@@ -230,6 +257,7 @@ class _Fork:
             timeout=settings.timeout,
             shim=settings.shim and _has_shim(settings),
             io=head.io and settings.shim and _has_shim(settings),
+            within=settings.within,
             rules=tuple(dict.fromkeys((*taped_rules(head), *settings.rules))),
             redaction=RedactionRules.from_json(head.rules),
             secret=settings.secret,

@@ -98,6 +98,9 @@ def open_child(
     TapeWriteError.
     """
     head = dataclasses.replace(_head(settings, redactor, key), **told)
+    if settings.within is not None:
+        _open_within(settings, settings.within, tape, head)
+        return None
     if not settings.shim:
         tape.create(settings, head)
         return None

@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Self, cast
+from typing import Protocol, Self, cast
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.inprocess.background import Background
@@ -26,6 +27,7 @@ from tapeproxy.proxy.processes import RunProcesses, listens
 from tapeproxy.proxy.recorded import Recorded, RecordSettings, Within
 from tapeproxy.proxy.recording import recording
 from tapeproxy.proxy.shimming import new_seed
+from tapeproxy.proxy.supervisor import Outcome
 from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError, UsageError
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.rules import read_rules
@@ -79,8 +81,7 @@ class Record:
         self._lock = threading.Lock()
         self._children = RunProcesses("", root=os.getpid())
 
-    @staticmethod
-    def _within() -> Within | None:
+    def _within(self) -> Within | None:
         if is_shimmed():
             return None
         return Within(seed=new_seed(), origin_ns=time.time_ns() - time.monotonic_ns(), events=Heard())
@@ -234,7 +235,7 @@ class Record:
         self._ended = asyncio.Event()
         try:
             self._trust = ssl.create_default_context(cafile=str(CertificateAuthority.open().certificate))
-            async with recording(self._settings) as session:
+            async with self._session() as session:
                 self._port = session.port
                 opened.set_result(None)
                 await self._ended.wait()
@@ -246,6 +247,9 @@ class Record:
         for bridge in self._bridges:
             bridge.cancel()
         return result
+
+    def _session(self) -> "AbstractAsyncContextManager[Session]":
+        return recording(self._settings)
 
     async def _bridge(self, far: socket.socket, origin: Origin) -> None:
         task = asyncio.current_task()
@@ -283,6 +287,17 @@ class Record:
 
 
 record = Record
+
+
+class Session(Protocol):
+    """A wire on a port, and its tape."""
+
+    @property
+    def port(self) -> int: ...
+
+    async def finish(self, outcome: Outcome | None) -> Recorded:
+        """End both."""
+        ...
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:  # not at run time: typing takes longer to load than the hints
     from tapeproxy.proxy.inprocess.replays import TapeDriftError as TapeDriftError
     from tapeproxy.proxy.inprocess.replays import TapeViolationError as TapeViolationError
     from tapeproxy.proxy.inprocess.replays import replay as replay
+    from tapeproxy.proxy.inprocess.updates import Update as Update
+    from tapeproxy.proxy.inprocess.updates import update as update
     from tapeproxy.proxy.whatif import what_if as what_if
     from tapeproxy.proxy.whatif import what_if_async as what_if_async
 
@@ -24,6 +26,8 @@ _HOMES = {
     "replay": ("proxy.inprocess.replays", "replay"),
     "TapeDriftError": ("proxy.inprocess.replays", "TapeDriftError"),
     "TapeViolationError": ("proxy.inprocess.replays", "TapeViolationError"),
+    "Update": ("proxy.inprocess.updates", "Update"),
+    "update": ("proxy.inprocess.updates", "update"),
     "what_if": ("proxy.whatif", "what_if"),
     "what_if_async": ("proxy.whatif", "what_if_async"),
 }
