@@ -22,9 +22,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tapeproxy", "tapes of tests")
     group.addoption(
         "--tape-mode",
-        choices=("none", "once", "all", "rewrite", "verify"),
+        choices=("none", "once", "new", "update", "all", "rewrite", "verify"),
         default=None,
         help="none: only replay (the default where CI is set); once: record what has no tape (the default elsewhere); "
+        "new: once, and add to tapes what is not on them; update: record only what changed, and show it; "
         "all: record every test anew, and keep the tapes of those that pass; rewrite: the same, but remove the old "
         "tape first and keep the new one in any case; verify: replay, and fail where an answer was not asked for",
     )
@@ -38,6 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         default=None,
         help="write what each test did with its tape, as JSON, for tapeproxy ci",
+    )
+    group.addoption(
+        "--tape-accept", action="store_true", help="Have --tape-mode=update write its tapes, without a question."
     )
     parser.addini("tape_mode", "the mode where --tape-mode is not given", default="")
     parser.addini("tape_max_age", "how old a tape may be: 30d, 12h", default="")

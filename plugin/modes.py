@@ -1,4 +1,4 @@
-"""What a mode makes of a test: replay or record. Pure."""
+"""What a mode makes of a test: replay, record or update. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -7,9 +7,10 @@ from typing import Literal, get_args
 
 from tapeproxy.tapes.errors import UsageError
 
-type Mode = Literal["none", "once", "all", "rewrite", "verify"]
+type Mode = Literal["none", "once", "new", "update", "all", "rewrite", "verify"]
 MODES: tuple[Mode, ...] = get_args(Mode.__value__)
-type Deed = Literal["replay", "record"]
+type Deed = Literal["replay", "record", "update"]
+"""`update`: what is on the tape is answered from it, and what isn't is recorded."""
 
 _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -26,10 +27,14 @@ def frozen(mode: Mode) -> Mode:
 
 
 def deed_of(mode: Mode, *, exists: bool, expired: bool) -> Deed:
-    """Whether a test is recorded."""
+    """What becomes of a test. An old tape is not updated but recorded anew, where that is what its age asks for."""
     if mode in ("all", "rewrite"):
         return "record"
-    return "record" if mode == "once" and (expired or not exists) else "replay"
+    if mode in ("none", "verify"):
+        return "replay"
+    if not exists or (expired and mode != "update"):
+        return "record"
+    return "replay" if mode == "once" else "update"
 
 
 def parse_age(text: str) -> timedelta:

@@ -51,10 +51,7 @@ def record_program(
     tape: Path, argv: Sequence[str], hosts: Mapping[str, str], upstream_ca: str | None, **options: Any
 ) -> ProgramRun:
     """Run it, and tape it. The code it exits with is its own."""
-    words = ["record", "-q", "--force", "-o", str(tape)]
-    words += [word for host, url in hosts.items() for word in ("--map", f"{host}={url}")]
-    words += [] if upstream_ca is None else ["--upstream-ca", str(upstream_ca)]
-    return _command(words, argv, **options)
+    return _command(["record", "-q", "--force", "-o", str(tape), *wire_words(hosts, upstream_ca)], argv, **options)
 
 
 def replay_program(tape: Path, argv: Sequence[str], rules: Iterable[str], own: Path, **options: Any) -> ProgramRun:
@@ -72,6 +69,30 @@ def replay_program(tape: Path, argv: Sequence[str], rules: Iterable[str], own: P
     if done.returncode in (VIOLATION, DRIFT) and (done.report.get("violations") or done.report.get("drifts")):
         raise ProgramError(tape, done.stderr.strip(), done.report)
     return done
+
+
+def update_program(
+    tape: Path, fresh: Path, argv: Sequence[str], wire: Iterable[str], rules: Iterable[str], **options: Any
+) -> ProgramRun:
+    """Run it from its tape, and write `fresh` where anything changed. The code it exits with is its own.
+
+    `wire`: what `wire_words` gives. Raises ProgramError where the new tape could not be written.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        words = ["update", "-q", "--yes", "-o", str(fresh), "--report", str(report)]
+        done = _command([*words, *wire, *_rules(rules), str(tape)], argv, **options)
+        told: dict[str, Any] = json.loads(report.read_bytes()) if report.exists() else {}
+    if not told or told["why"]:
+        raise ProgramError(tape, done.stderr.strip(), told)
+    done.returncode = told["agent_exit_code"]
+    return done
+
+
+def wire_words(hosts: Mapping[str, str], upstream_ca: str | None) -> list[str]:
+    """The options that say where the world is."""
+    words = [word for host, url in hosts.items() for word in ("--map", f"{host}={url}")]
+    return words if upstream_ca is None else [*words, "--upstream-ca", str(upstream_ca)]
 
 
 def _rules(rules: Iterable[str]) -> Iterator[str]:

@@ -79,7 +79,10 @@ class TapeSession:
             given["block_network"] = False
         mode = frozen(self.mode) if given.pop("frozen", False) else self.mode
         try:
-            options = TapeOptions(mode=mode, max_age=parse_age(age) if age else None, rules=rules, **given)
+            accept = self._config.getoption("tape_accept")
+            given |= {"max_age": parse_age(age) if age else None, "rules": rules, "accept": accept}
+            given["shared"] = scope != "function"
+            options = TapeOptions(mode=mode, **given)
         except TypeError as error:
             raise UsageError(f"the marker tape and tape_config: {error}", where=item.nodeid) from None
         return TapePlan(path, scope, options)
@@ -158,6 +161,12 @@ class TapeSession:
         if self._item is None:
             return
         properties = self._item.user_properties
+        for path, told in opened.updated:
+            properties.append(("tape_updated", f"{self.shown(path)}: {told}"))
+            if opened.options.mode == "update" and not opened.options.accept:
+                properties.append(("tape_waiting", str(path)))
+        if opened.updating:
+            return
         if opened.recording and opened not in self._failed and opened.path.exists():
             properties.append(("tape_recorded", self.shown(opened.path)))
         # A test that failed half-way leaves answers over, which says nothing.

@@ -25,6 +25,7 @@ from tapeproxy.tapes.violations import Drift, Violation
 if TYPE_CHECKING:
     from tapeproxy.plugin.programs import ProgramRun
     from tapeproxy.proxy.inprocess.recordings import Record
+    from tapeproxy.proxy.inprocess.updates import Update
 
 
 _RECORD_IT = "record it with --tape-mode=once"
@@ -32,7 +33,11 @@ _RECORD_IT = "record it with --tape-mode=once"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TapeOptions:
-    """What the marker, `tape_config` and the command line say. `hosts` and `upstream_ca` are for recording alone."""
+    """What the marker, `tape_config` and the command line say. `hosts` and `upstream_ca` are for recording alone.
+
+    `accept`: an updated tape takes the old one's place at once. `shared`: other tests have it, too, and may not
+    run now, so that an update leaves on it what nobody asks for.
+    """
 
     mode: Mode
     rules: Iterable[str] = ()
@@ -43,6 +48,8 @@ class TapeOptions:
     max_age: timedelta | None = None
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     upstream_ca: str | None = None
+    accept: bool = False
+    shared: bool = False
 
 
 class Mark(NamedTuple):
@@ -78,11 +85,18 @@ class TestTape:
         self._owns: dict[int, Path] = {}
         self._made: tempfile.TemporaryDirectory[str] | None = None
         self._recorded: dict[Path, Path] = {}
+        self._changed: dict[Path, Path] = {}
         self._record: Record | None = None
         self._replay: Replay | None = None
+        self._update: Update | None = None
         tape = None if self._missing else self._load()
-        if deed_of(options.mode, exists=not self._missing, expired=self.expired) == "record":
+        self.updated: list[tuple[Path, str]] = []
+        """The tapes that were made anew in part, and how they differ, in lines."""
+        deed = deed_of(options.mode, exists=not self._missing, expired=self.expired)
+        if deed == "record":
             self._begin_recording()
+        elif deed == "update":
+            self._begin_updating()
         else:
             self._replay = Replay(
                 path,
@@ -109,8 +123,15 @@ class TestTape:
         return self._record is not None
 
     @property
+    def updating(self) -> bool:
+        """Whether the world is asked for what is not on the tape, and for nothing else."""
+        return self._update is not None
+
+    @property
     def violations(self) -> list[Violation]:
         """What was asked that is not on the tape."""
+        if self._update is not None:
+            return self._update.violations
         return [] if self._replay is None else self._replay.violations
 
     @property
@@ -151,12 +172,18 @@ class TestTape:
         Raises ProgramError where it did what is not on its tape; what the program itself exits with is for the test to
         judge. Raises subprocess.TimeoutExpired, and NoTapeError in a mode that does not record.
         """
-        from tapeproxy.plugin.programs import ProgramError, record_program, replay_program
+        from tapeproxy.plugin.programs import ProgramError, record_program, replay_program, update_program, wire_words
 
         self._programs += 1
         path = program_path(self.path, self._programs)
         options = {"cwd": cwd, "environment": environment, "timeout": timeout}
-        if deed_of(self.options.mode, exists=path.exists(), expired=False) == "record":
+        deed = deed_of(self.options.mode, exists=path.exists(), expired=False)
+        if deed == "update" and self.options.mode == "update":
+            fresh = self._fresh(path)
+            self._changed[fresh] = path
+            wire = wire_words(self.options.hosts, self.options.upstream_ca)
+            return update_program(path, fresh, argv, wire, self.options.rules, **options)
+        if deed == "record":
             fresh = self._fresh(path)
             self._recorded[fresh] = path
             return record_program(fresh, argv, self.options.hosts, self.options.upstream_ca, **options)
@@ -196,7 +223,14 @@ class TestTape:
             self._replay.close()
         for fresh, path in self._recorded.items():
             _settle(fresh, path if keep else None)
-        if self._record is not None and self._record.opened:
+        for fresh, path in self._changed.items():
+            if keep and fresh.exists():
+                self._show(fresh, path)
+            _settle(fresh, None)
+        if self._update is not None:
+            self._update.finish()
+            self._settle_update(self._update, keep=keep)
+        elif self._record is not None and self._record.opened:
             recorded = self._record.finish()
             _settle(self._record.path, self.path if keep and recorded.exchanges else None)
 
@@ -270,6 +304,45 @@ class TestTape:
         """Where the tapes are of what programs did, until the test is over."""
         self._made = self._made or tempfile.TemporaryDirectory(prefix="tapeproxy-")
         return Path(self._made.name)
+
+    def _begin_updating(self) -> None:
+        from tapeproxy.proxy.inprocess.updates import Update
+
+        options = self.options
+        self._record = self._update = Update(
+            self._fresh(self.path),
+            self.path,
+            keep="all" if options.mode == "new" or options.shared else "asked",
+            hosts=options.hosts,
+            upstream_ca=options.upstream_ca,
+            rules=options.rules,
+        )
+        self._record.open()
+
+    def _settle_update(self, update: "Update", *, keep: bool) -> None:
+        """Put the new tape beside the old one, or into its place; or away."""
+        if keep and update.changed and not update.violations:
+            if self.options.mode == "update":
+                self._show(update.path, self.path)
+            else:
+                self.updated.append((self.path, f"{update.forked.live} added"))
+                _settle(update.path, self.path)
+        _settle(update.path, None)
+
+    def _show(self, fresh: Path, path: Path) -> None:
+        """Say how a new tape differs, and leave it beside the old one, unless it is accepted already."""
+        from tapeproxy.plugin.changes import change_lines
+        from tapeproxy.proxy.pending import new_beside, replace_tape
+        from tapeproxy.proxy.tapefile import load
+        from tapeproxy.tapes.tapediff import diff_tapes
+
+        diff = diff_tapes(load(path)[0], load(fresh)[0])
+        said = ", ".join(f"{number} {kind}" for kind, number in diff.counts().items() if number)
+        self.updated.append((path, "\n".join((said, *change_lines(diff)))))
+        new = new_beside(path)
+        fresh.replace(new)
+        if self.options.accept:
+            replace_tape(path, new, keep=False)
 
     @staticmethod
     def _fresh(path: Path) -> Path:
