@@ -54,7 +54,7 @@ _LISTED = 20
     show_default=True,
     help="What keeps the agent itself from the network; the proxy may go there.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but violations, warnings and the question.")
+@click.option("-q", "--quiet", is_flag=True, help="Print violations, warnings, and what is asked about.")
 @rule_options
 @unlock_options
 @click.pass_context
@@ -189,7 +189,7 @@ def _finish(updated: "Updated", path: Path, *, yes: bool, quiet: bool, as_json: 
         click.echo(f"tapeproxy: {head}{block(updated.why)}", err=True)
         return False
     assert updated.diff is not None
-    if not as_json:
+    if not as_json and not (quiet and yes):
         show(updated.pending, updated.diff)
     outcome = updated.forked.outcome
     if updated.failed and outcome is not None:

@@ -3,6 +3,7 @@
 Knows the order of things, not who looks at the difference: the new tape waits beside the old one (`pending.py`).
 """
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,13 +121,17 @@ async def update(settings: UpdateSettings, noticed: Noticed = lambda _: None, lo
 
     parent = open_parent(settings.tape, ask)
     secret = asked[-1] if asked else None
+    if settings.offline:
+        with tempfile.TemporaryDirectory(prefix="tapeproxy-update-") as folder:
+            forked = await run_fork(_fork(settings, parent, Path(folder, "new.gz"), secret), noticed, lost)
+        return _judged_offline(forked, parent)
     new = new_beside(settings.out or settings.tape)
     clear(new)
     forked = await run_fork(_fork(settings, parent, new, secret), noticed, lost)
-    if settings.offline:
+    if why := _astray(forked, parent.tape, settings.environment):
         new.unlink(missing_ok=True)
-        return _judged_offline(forked, parent)
-    return _judged(forked, parent, load(new, ask_with(secret))[0], settings)
+        return Updated(forked.exit_code or NOT_WRITTEN, forked, parent, why=why)
+    return _judged(forked, parent, load(new, ask_with(secret))[0], settings.out or settings.tape)
 
 
 def _fork(settings: UpdateSettings, parent: Parent, new: Path, secret: "Secret | None") -> ForkSettings:
@@ -165,12 +170,9 @@ def _judged_offline(forked: Forked, parent: Parent) -> Updated:
     return Updated(0 if same else NOT_WRITTEN, forked, parent, why=why, same=same)
 
 
-def _judged(forked: Forked, parent: Parent, tape: Tape, settings: UpdateSettings) -> Updated:
-    new, environment, target = forked.path, settings.environment, settings.out or settings.tape
-    why = _astray(forked, parent.tape, environment)
-    if why:
-        new.unlink(missing_ok=True)
-        return Updated(forked.exit_code or NOT_WRITTEN, forked, parent, why=why)
+def _judged(forked: Forked, parent: Parent, tape: Tape, target: Path) -> Updated:
+    """What a whole run says: the new tape waits, or is removed where it says nothing new."""
+    new = forked.path
     other = _ended_otherwise(parent.tape, forked.outcome)
     diff = diff_tapes(parent.tape, tape)
     if diff.same and not (forked.live or forked.drifts or other):

@@ -180,8 +180,9 @@ def test_what_is_no_longer_asked_is_dropped_and_a_failing_agent_needs_a_yes(benc
     assert "2 reused, 0 live, 1 dropped (3)" in done.stderr
     assert "the agent exited 7, which it did not on the tape" in done.stderr
     assert bench.path.read_bytes() == bench.taped
-    assert bench.new.exists()
+    waiting = bench.new.read_bytes()
     assert bench.update("--dry-run").returncode == 1
+    assert bench.new.read_bytes() == waiting
     done = bench.update("--yes", "-o", "less.gz")
     assert (done.returncode, bench.asked()) == (7, [])
     assert bench.path.read_bytes() == bench.taped
@@ -191,7 +192,7 @@ def test_what_is_no_longer_asked_is_dropped_and_a_failing_agent_needs_a_yes(benc
 def test_a_secret_in_a_new_request_is_on_no_tape(bench: Bench) -> None:
     secret = "hunter2-" + KEYS["OPENAI_API_KEY"][::-1]
     bench.change("SECOND", f"api_key={secret} and {{os.environ['OPENAI_API_KEY']}}")
-    done = bench.update("--yes", "-q", MY_SECRET=secret)
+    done = bench.update("--yes", MY_SECRET=secret)
     assert done.returncode == 0, done.stderr
     assert secret in bench.asked()[0]
     shown = subprocess.run(["zcat", str(bench.path)], capture_output=True, text=True, check=True).stdout
