@@ -110,8 +110,8 @@ ZONE = """
 import json, time
 from datetime import date, datetime, timezone
 local, utc, stamp = datetime.now(), datetime.now(timezone.utc), time.time()
-assert abs(datetime.fromtimestamp(stamp) - local).total_seconds() < 1
-assert abs(local.astimezone() - utc).total_seconds() < 1
+assert abs(datetime.fromtimestamp(stamp) - local).total_seconds() < 60
+assert abs(local.astimezone() - utc).total_seconds() < 60
 assert date.today() == local.date() == date.fromtimestamp(stamp)
 print(json.dumps([str(local), str(utc), time.localtime().tm_zone, list(time.localtime(1700000000))]))
 """

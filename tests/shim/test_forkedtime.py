@@ -136,7 +136,7 @@ def test_sleeps_are_skipped_until_a_lane_is_live(python: Path, sidecar: Path) ->
     timed = "begun = clock.REAL.perf_counter()\ndef lap(): out.append(clock.REAL.perf_counter() - begun)\n"
     timed += "time.sleep(1.2); lap(); read(); ask(); time.sleep(.3); lap(); read()"
     now = fork(timed, python, sidecar, was, cut(1, 0))
-    assert now.json[0] < 0.9
+    assert now.json[0] < 1.15
     assert now.json[3] - now.json[0] >= 0.3
     assert now.json[1:3] == was.json[:2]
 
