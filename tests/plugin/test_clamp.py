@@ -135,7 +135,7 @@ def test_asking():
         post()
 """,
     )
-    result = suite.run()
+    result = suite.run_anew()
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*UsageError: recording needs mitmproxy"])
     assert not list(suite.path.glob("tapes/*/*"))

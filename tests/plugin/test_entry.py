@@ -416,7 +416,7 @@ def test_without_a_tape_nothing_is_loaded(suite: Suite) -> None:
         "test_a",
         "def test_one():\n    import sys\n    print(sorted(n for n in sys.modules if n.startswith('tapeproxy')))\n",
     )
-    suite.run("-s").stdout.fnmatch_lines(["*['tapeproxy', 'tapeproxy.plugin', 'tapeproxy.plugin.entry']*"])
+    suite.run_anew("-s").stdout.fnmatch_lines(["*['tapeproxy', 'tapeproxy.plugin', 'tapeproxy.plugin.entry']*"])
 
 
 def test_a_program_has_a_tape_of_its_own(suite: Suite, world: list[str]) -> None:
