@@ -71,6 +71,7 @@ def tape(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]
 TEXTS = [(2, "A seed called sesame, and some more words."), (4, "It stands open.")]
 
 
+@pytest.mark.soak
 def test_the_sdk_takes_neutral_answers_and_the_small_tape_replays(cli: Cli, tape: Path) -> None:
     # An import of the SDK is most of a probe: a few will do.
     done = cli.run("minimize", str(tape), "-o", "small.tape.jsonl.gz", "-j", "2", "--json", "--max-probes", "5")
