@@ -84,7 +84,7 @@ def _taken(environment: Mapping[str, str]) -> set[str]:
 
     names = set(OURS)
     if RUN_VARIABLE in environment:
-        names |= {"PYTHONPATH", "PYTHONHASHSEED", "TMPDIR"}.intersection(environment)
+        names |= {"PYTHONPATH", "NODE_OPTIONS", "PYTHONHASHSEED", "TMPDIR"}.intersection(environment)
         names |= {name for name in environment if name.startswith("TAPEPROXY_") and name != "TAPEPROXY_HOME"}
         names.add("TAPEPROXY_LANE")  # the shim takes it out of our own environment
         names |= {name for name, value in environment.items() if value.startswith(f"{home()}{os.sep}")}
@@ -92,8 +92,12 @@ def _taken(environment: Mapping[str, str]) -> set[str]:
 
 
 def _own_path(environment: Mapping[str, str]) -> dict[str, str]:
-    """PYTHONPATH as it was before we put the shim's folder in front, if there was one."""
+    """PYTHONPATH and NODE_OPTIONS as they were before we put the shim in front, where there was one."""
+    from tapeproxy.proxy.shimming import NODE_OPTION
     from tapeproxy.shim import INJECT
 
     ours, _, rest = environment.get("PYTHONPATH", "").partition(os.pathsep)
-    return {"PYTHONPATH": rest} if ours == str(INJECT) and rest else {}
+    own = {"PYTHONPATH": rest} if ours == str(INJECT) and rest else {}
+    options = environment.get("NODE_OPTIONS", "")
+    given = options.removeprefix(NODE_OPTION).strip()
+    return own | ({"NODE_OPTIONS": given} if options.startswith(NODE_OPTION) and given else {})

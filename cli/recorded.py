@@ -35,7 +35,7 @@ _LEFT = "client-gone"
 _REASONS = 3
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _NODE = frozenset({"node", "nodejs", "npm", "npx", "tsx", "ts-node"})
-_NODE_NEEDS = "Node before 24 (22.21) does not honour HTTPS_PROXY by itself, see docs/LIMITS.md"
+_NODE_NEEDS = "Node before 20, or before 24 (22.21) with --no-shim, does not come by the proxy, see docs/LIMITS.md"
 
 
 def warnings(result: "Recorded") -> Iterator[str]:

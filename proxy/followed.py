@@ -85,8 +85,8 @@ class FollowedTape:
 
     def pythons(self) -> list[str]:
         """The versions of the run's interpreters, as far as the shim said."""
-        lines = [] if self._sidecars is None else self._sidecars.processes
-        return list(dict.fromkeys(str(line.get("python", "")) for line in lines))
+        lines = [] if self._sidecars is None else [line for line in self._sidecars.processes if "python" in line]
+        return list(dict.fromkeys(str(line["python"]) for line in lines))
 
     def redact(self, text: str) -> str:
         """`text` without secrets."""

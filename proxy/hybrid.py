@@ -38,6 +38,7 @@ from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.forkplan import ForkPlan, anew, kept
 from tapeproxy.tapes.hints import nowhere, served_bodies
+from tapeproxy.tapes.lanes import has_node
 from tapeproxy.tapes.reading import taped_rules
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.redactionrules import RedactionRules
@@ -122,7 +123,7 @@ class Forking:
         self._absent = absent
         self._redactor = taped_redactor(parent, as_replay)
         self._run = RunProcesses(os.urandom(8).hex())
-        strangers = Strangers(self._run)
+        strangers = Strangers(self._run, node=has_node(parent.head))
         self._tape = FollowedTape(self._redactor, strangers, lost)
         try:
             self._is_absent = nowhere if plan.runs_tools else served_bodies(parent, plan.live)

@@ -37,6 +37,7 @@ from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.hints import absent_lanes, nowhere
 from tapeproxy.tapes.hosts import is_loopback
+from tapeproxy.tapes.lanes import has_node
 from tapeproxy.tapes.reading import taped_reading
 from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.tokens import placeholder
@@ -143,7 +144,7 @@ class Wire:
                 self.tape,
                 replayer,
                 self._redactor,
-                Strangers(run),
+                Strangers(run, node=has_node(self.tape.head)),
                 trace=trace,
                 io=self.settings.io,
                 threads=self._threads,

@@ -15,7 +15,7 @@ from typing import Literal
 import orjson
 
 from tapeproxy.proxy.tmpdir import private_folder
-from tapeproxy.shim import INJECT
+from tapeproxy.shim import INJECT, NODE
 from tapeproxy.tapes.branches import LaneSeed
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
@@ -24,6 +24,14 @@ from tapeproxy.tapes.recordfields import Json
 
 ROOT_LANE = "m"
 _HASH_SEEDS = 2**32
+
+
+def node_option(path: Path) -> str:
+    """What has a Node load a file first, as NODE_OPTIONS is read: in quotes, for a path may hold spaces (node(1))."""
+    return '--require="{}"'.format(str(path).replace("\\", "\\\\").replace('"', '\\"'))
+
+
+NODE_OPTION = node_option(NODE)
 
 
 type IoMode = Literal["verify", "tape", "virtual", "live"]
@@ -59,6 +67,7 @@ class ShimSettings:
     `seeds`: new ones of lanes, which a fork gave them.
     `threads`: recording, `1` where the order of locks is taped; in a replay the file with it; empty otherwise.
     `edges`: the shim tells where lanes learn of each other.
+    `node`: Node programs have the shim, too.
     `hints`: a replay's file with the calls of tools, and `tools` whose results a call may have, or `live` for none.
     """
 
@@ -78,12 +87,13 @@ class ShimSettings:
     edges: bool = False
     fork: Path | None = None
     seeds: tuple[LaneSeed, ...] = ()
+    node: bool = False
     hints: Path | None = None
     tools: Literal["lane", "any", "position", "live"] = "lane"
 
 
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
-    """The variables that put the shim into every Python of the run and tell it what to do."""
+    """The variables that put the shim into every Python and Node of the run and tell it what to do."""
     out = {
         "PYTHONPATH": os.pathsep.join(filter(None, (str(INJECT), parent.get("PYTHONPATH", "")))),
         "PYTHONHASHSEED": settings.hash_seed,
@@ -95,6 +105,8 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
         "TAPEPROXY_ORIGIN": str(settings.origin_ns),
         "TAPEPROXY_PROXY": settings.proxy,
     }
+    if settings.node:
+        out["NODE_OPTIONS"] = " ".join(filter(None, (NODE_OPTION, parent.get("NODE_OPTIONS", ""))))
     if settings.reads is not None:
         out["TAPEPROXY_READS"] = str(settings.reads)
     if settings.seeds:

@@ -25,7 +25,7 @@ from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.branches import seeds_of
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.hints import HINTS, USED, hinted
-from tapeproxy.tapes.lanes import has_edges
+from tapeproxy.tapes.lanes import has_edges, has_node
 from tapeproxy.tapes.records import Edge, Lane, Note
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
@@ -122,6 +122,7 @@ class Shims:
             threads=str(locks) if self._threads else "",
             edges=self._edges,
             seeds=seeds_of(head),
+            node=has_node(head),
             hints=None if self.hints is None else hints,
             tools="live" if self._tools == "live" else self._lanes,
         )
@@ -221,8 +222,8 @@ class Shims:
         text = self._redactor.text
         if line["k"] == "lane" and isinstance(line.get("name"), str) and line["name"]:
             self._replayer.call(text(str(line.get("id"))), text(line["name"]))
-        if line["k"] == "hello":
-            self._replayer.learn(str(line.get("python", "")))
+        if line["k"] == "hello" and "python" in line:
+            self._replayer.learn(str(line["python"]))
         match line:
             case {"k": "site" | "read" | "hello"} if self.trace is not None:
                 self.trace.take(line, text)

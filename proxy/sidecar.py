@@ -33,6 +33,8 @@ _FLOWS = {
     "s": "spawned process",
     "c": "copied context",
     "k": "tool call",
+    "js": "process",
+    "r": "callbacks",
 }
 type Line = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Requests without a lane: which process made one, and whether it is a Python that should have had the shim.
+"""Requests without a lane: which process made one, and whether it is a Python or Node that should have had the shim.
 
 Knows /proc; elsewhere than on Linux nothing is found. A look costs a few milliseconds, so only so many are taken.
 """
@@ -9,24 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from tapeproxy.proxy.processes import RunProcesses
-from tapeproxy.shim import INJECT
-from tapeproxy.tapes.troubles import WITHOUT_LANE, WITHOUT_SHIM
+from tapeproxy.shim import INJECT, NODE
+from tapeproxy.tapes.troubles import NODE_WITHOUT_SHIM, WITHOUT_LANE, WITHOUT_SHIM
 
 _MOST_LOOKS = 64
 _PYTHONS = ("python", "pypy")
+_NODES = ("node", "nodejs")
 _ISOLATING = frozenset("IES")
 
 
 class Strangers:
     """Looks up who makes requests without a lane. One for a run."""
 
-    def __init__(self, processes: RunProcesses) -> None:
+    def __init__(self, processes: RunProcesses, *, node: bool = True) -> None:
+        """`node`: Node programs have the shim, too."""
+        self._node = node
         self._processes = processes
         self._ports: set[int] = set()
         self._pids: set[int] = set()
 
     def meet(self, port: int, hellos: Iterable[int]) -> dict[str, Any] | None:
-        """A note, as a shim would write it, on the Python whose connection comes from `port`; None: nothing to tell.
+        """A note, as a shim would write it, on the program whose connection comes from `port`; None: nothing to tell.
 
         `hellos`: the processes that have the shim. Each process is told of once.
         """
@@ -34,10 +37,16 @@ class Strangers:
             return None
         self._ports.add(port)
         pid = self._processes.owner(port)
-        if pid is None or pid in self._pids or not _is_python(pid):
+        if pid is None or pid in self._pids:
+            return None
+        if _is_python(pid):
+            without, how = WITHOUT_SHIM, _how(pid)
+        elif self._node and _name(pid) in _NODES:
+            without, how = NODE_WITHOUT_SHIM, _how_node(pid)
+        else:
             return None
         self._pids.add(pid)
-        what, how = (WITHOUT_LANE, "") if pid in set(hellos) else (WITHOUT_SHIM, _how(pid))
+        what, how = (WITHOUT_LANE, "") if pid in set(hellos) else (without, how)
         argv = [os.fsdecode(word) for word in _words(pid)]
         text = f"{' '.join(argv)} (process {pid}{': ' if how else ''}{how})"
         return {"k": "note", "what": what, "text": text, "data": {"pid": pid, "argv": argv, "how": how}}
@@ -51,6 +60,13 @@ def _how(pid: int) -> str:
     if os.fsencode(INJECT) not in _read(pid, "environ"):
         return "started with an environment of its own"
     return "an embedded interpreter, or one before 3.9" if not _named_python(pid) else "it said nothing"
+
+
+def _how_node(pid: int) -> str:
+    """Why a Node has no shim."""
+    if os.fsencode(NODE) not in _read(pid, "environ"):
+        return "started with an environment of its own"
+    return "one before 20, or it said nothing"
 
 
 def _options(words: list[bytes]) -> list[bytes]:
@@ -70,10 +86,15 @@ def _is_python(pid: int) -> bool:
 
 
 def _named_python(pid: int) -> bool:
+    return _name(pid).startswith(_PYTHONS)
+
+
+def _name(pid: int) -> str:
+    """The name of the program's file; empty where nobody may look."""
     try:
-        return Path(f"/proc/{pid}/exe").readlink().name.startswith(_PYTHONS)
+        return Path(f"/proc/{pid}/exe").readlink().name
     except OSError:
-        return False
+        return ""
 
 
 def _words(pid: int) -> list[bytes]:

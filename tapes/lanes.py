@@ -11,12 +11,16 @@ from tapeproxy.tapes.records import Head, Headers
 LANE_HEADER = b"x-tapeproxy-lane"
 EDGE_RULES = 1
 """The version of the rules for edges in a head's `rules.edges`; a tape that does not say has none."""
+NODE_RULES = 1
+"""The version of Node's lanes and streams in a head's `rules.node`; Node programs of a tape that does not say had no
+shim."""
 START, SERVE, ANSWER = "start", "serve", "answer"
 """Edges that are told by the lane that lets something out: to a process that it starts, and to a client that it
 answers; and by a server that begins with a client's request."""
 NO_LANE = ""
 """Stands for the lane of requests that say nothing of theirs."""
 
+_OF_NODE = "/js"
 _TAG = re.compile(rb"([!-\"$-~]{1,200})#([0-9]{1,15})@([0-9]{1,15})(?:~([0-9]{1,15})\.([0-9]{1,15}))?")
 
 
@@ -62,6 +66,12 @@ def has_edges(head: Head) -> bool:
     return head.rules.get("edges") == EDGE_RULES
 
 
+def has_node(head: Head) -> bool:
+    """Whether Node programs had the shim, too."""
+    return head.rules.get("node") == NODE_RULES
+
+
 def is_floating(lane: str) -> bool:
-    """Whether nobody knows what the lane descends from: its name is chance, or it has none."""
-    return lane == NO_LANE or lane.startswith("?") or "/i:" in lane
+    """Whether nobody knows what the lane learned from others: its name is chance, or it has none, or it is of Node or
+    below it, where no edges are told."""
+    return lane == NO_LANE or lane.startswith("?") or "/i:" in lane or _OF_NODE in lane

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 WITHOUT_SHIM = "python-without-shim"
+NODE_WITHOUT_SHIM = "node-without-shim"
 WITHOUT_LANE = "request-without-lane"
 
 _SENTENCES = {
     "install-failed": "a part of the shim could not be installed",
     "hook-failed": "the shim could not take hold of a library",
     "child-without-lane": "a child process was started without a lane",
-    WITHOUT_LANE: "a request of a Python process came without a lane",
+    WITHOUT_LANE: "a request of a process with the shim came without a lane",
     WITHOUT_SHIM: "a Python ran without the shim, so its clock and its random numbers are its own",
+    NODE_WITHOUT_SHIM: "a Node ran without the shim, so its clock and its random numbers are its own",
     "lost": "a shim could not write all that it had to tell",
     "untaped-result": "what a tool gave is not on the tape, so a replay has nothing to give in its place",
 }
@@ -33,7 +35,7 @@ class Troubles:
         if said is None:
             return None
         pid = pid_of(line)
-        if line["what"] == WITHOUT_SHIM and pid is not None:
+        if line["what"] in (WITHOUT_SHIM, NODE_WITHOUT_SHIM) and pid is not None:
             if pid in self._pythons:  # seen when it was started, and again when it asked for something
                 return None
             self._pythons.add(pid)

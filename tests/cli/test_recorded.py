@@ -55,7 +55,7 @@ def test_what_did_not_end_well_is_said_with_its_reasons(failed: Failed, said: st
     assert second == f"the tape is {PATH} (2.1 kB, 520 ms)"
 
 
-NODE = "Node before 24 (22.21) does not honour HTTPS_PROXY by itself, see docs/LIMITS.md"
+NODE = "Node before 20, or before 24 (22.21) with --no-shim, does not come by the proxy, see docs/LIMITS.md"
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_a_client_that_the_shim_does_not_know(taped: str, now: str, code: int, c
     which = cli.cwd / "which"
     which.write_text(taped)
     said = record(cli, home, CLIENT, str(which))
-    assert ("a request of a Python process came without a lane" in said) == (taped == "bare")
+    assert ("a request of a process with the shim came without a lane" in said) == (taped == "bare")
     which.write_text(now)
     assert len(drifts(cli, code)) == (code != 0)
 

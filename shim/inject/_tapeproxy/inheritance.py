@@ -11,7 +11,7 @@ import sys
 
 from .lanes import Lane
 from .likeness import stand_for
-from .settings import INJECT, PLUMBING
+from .settings import INJECT, NODE, PLUMBING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 _put: dict[bytes, bytes | None] = {}  # what os.putenv and os.unsetenv have changed, os.environ's own calls included
 _run: dict[str, str] = {}  # the run's own variables, as they were at start
+_node_options = b""  # what has a Node load the shim; empty: none is to
 
 
 def install() -> None:
     """Remember the run's variables, and follow changes that go past os.environ."""
+    global _node_options
+    options = dict(os.environ.items()).get("NODE_OPTIONS", "")  # by items(): single reads are taped
+    if NODE in options:
+        _node_options = os.fsencode(options)
     _run.update(
         (name, value) for name, value in os.environ.items() if name.startswith("TAPEPROXY_") or name in PLUMBING
     )
@@ -46,6 +51,9 @@ def child_environment(given: Mapping[Any, Any], lane: Lane) -> dict[bytes, bytes
     ours, path = os.fsencode(INJECT), env.get(b"PYTHONPATH", b"")
     separator = os.fsencode(os.pathsep)
     env[b"PYTHONPATH"] = separator.join([ours, *[entry for entry in path.split(separator) if entry and entry != ours]])
+    options = env.get(b"NODE_OPTIONS", b"")
+    if _node_options and os.fsencode(NODE) not in options:
+        env[b"NODE_OPTIONS"] = _node_options + b" " + options if options else _node_options
     return env
 
 

@@ -59,6 +59,9 @@ ALLOW = os.environ.get("TAPEPROXY_ALLOW", "")
 INJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """Our own folder, which has to come first on every child's PYTHONPATH."""
 
+NODE = os.path.join(os.path.dirname(INJECT), "node", "install.cjs")
+"""The file that each Node of the run loads first, by NODE_OPTIONS."""
+
 PLUMBING = frozenset(
     (
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),

@@ -1,0 +1,66 @@
+"""A Node agent on Node's own clients: recorded over TLS, and replayed to the byte, times and ids and all."""
+
+import json
+from pathlib import Path
+
+import pytest
+from clirun import Cli, maps
+from noderuns import node
+
+from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.testing import FakeProvider
+
+AGENTS = Path(__file__).parent / "agents" / "node"
+SCRIPT = {
+    "gap_ms": [1, 5],
+    "reply": [
+        {"when": {"user": "busy", "nth": 1}, "status": 429},
+        {"when": {"user": "slow"}, "text": "slow {user}", "delay_ms": 120},
+        {"when": {"user": "middle"}, "text": "middle {user}", "delay_ms": 50},
+    ],
+}
+
+
+def test_an_agent_on_node_s_own_clients_asks_and_prints_the_same(cli: Cli, home: Path) -> None:
+    argv = [node(), str(AGENTS / "builtins.mjs")]
+    tls = CertificateAuthority.open(home).server_context("127.0.0.1")
+    with FakeProvider(script=SCRIPT, tls=tls) as provider:
+        recorded = cli.run("record", "-o", "t.tape.jsonl.gz", *maps(provider.url), "--", *argv, keys=True)
+        assert all("x-tapeproxy-lane" not in request.headers for request in provider.requests)
+    assert recorded.returncode == 0, recorded.stderr
+    assert "warning" not in recorded.stderr, recorded.stderr
+
+    replayed = cli.run("replay", "t.tape.jsonl.gz", "--report", "r.json")
+    assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+    assert json.loads((cli.cwd / "r.json").read_text())["drifts"] == []
+    tape, _ = load(cli.cwd / "t.tape.jsonl.gz")
+    lanes = [exchange.request.lane for exchange in tape.exchanges]
+    assert len(tape.exchanges) == 20 and None not in lanes
+    kinds = {lane.rpartition("/js")[0].rpartition("/")[2] for lane in lanes if lane}
+    assert kinds == {"m", "p0", "p1", "t0"}
+
+
+def test_a_program_without_the_shim_is_told_of(cli: Cli, provider: FakeProvider) -> None:
+    """It empties its child's environment by way of a shell, and the child finds the proxy by itself."""
+    ask = (
+        "require('http').get({host: '127.0.0.1', port: process.argv[1], path: 'http://search.example.com/search?q=a'})"
+    )
+    command = f'env -i PATH="$PATH" {node()} -e "{ask}" "${{HTTP_PROXY##*:}}"'
+    recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(provider.url), "--", "sh", "-c", command)
+    assert recorded.returncode == 0, recorded.stderr
+    assert "a Node ran without the shim, so its clock and its random numbers are its own" in recorded.stderr
+
+
+@pytest.mark.parametrize("shim", [True, False])
+def test_a_connection_past_the_proxy_is_noticed_and_refused_in_a_replay(shim: bool, cli: Cli) -> None:
+    code = "require('net').connect(9, '192.0.2.1').on('error', (e) => console.log(e.code)).setTimeout(99, process.exit)"
+    option = [] if shim else ["--no-shim"]
+    recorded = cli.run("record", *option, "-o", "t.jsonl.gz", "--", node(), "-e", code)
+    tape, _ = load(cli.cwd / "t.jsonl.gz")
+    bypasses = [(note.what, note.data["address"]) for note in tape.notes if note.what == "bypass"]
+    assert bypasses == ([("bypass", "192.0.2.1:9")] if shim else []), recorded.stderr
+    replayed = cli.run("replay", "t.jsonl.gz", "--guard", "audit", "--", node(), "-e", code) if shim else None
+    if replayed is not None:
+        assert (replayed.returncode, replayed.stdout) == (3, "ECONNREFUSED\n"), replayed.stderr
+        assert "the agent tried to reach 192.0.2.1:9 past the proxy, and was refused" in replayed.stderr
