@@ -23,7 +23,7 @@ _MOST_VAIN = 4
 """Short waits for siblings of one parent that ended in vain, after which there are no more."""
 _LOOK_BACK = 8
 """Requests of one flow that may be under way at a time, in threads of its own."""
-_FLOW = re.compile(r"(.*)/([atwc])\d[\d.+-]*")
+_FLOW = re.compile(r"(.*)/([atwc])\d[\dqs.+-]*")
 _NEVER = float("inf")
 
 type _Key = tuple[str, str]

@@ -11,7 +11,9 @@
 // can have, are told apart by `+N` in the order in which they become lanes.
 //
 // Jobs that Node itself makes for a request of the agent are *quiet*: how many there are depends on which connections
-// are open. They belong to the flow that made the request. So does what a job puts off with process.nextTick.
+// are open. They belong to the flow that made the request. What a job puts off with process.nextTick or queueMicrotask
+// is done in its flow, and its children have numbers of their own, `NqM`: streams do so, as timing wants it. So have
+// timers, `sN`, which libraries share between their requests.
 
 const { createHook, executionAsyncResource, AsyncResource } = require('async_hooks');
 const fs = require('fs');
@@ -28,7 +30,7 @@ const LONGEST = 120; // the header that carries an id takes 200 characters of it
 const LONGEST_PATH = 48;
 const MOST_CLAIMS = 10000;
 const ONCE = new Set(['PROMISE', 'Timeout', 'Immediate', 'FSREQCALLBACK', 'FSREQPROMISE']);
-const SAME_JOB = new Set(['TickObject', 'Microtask']);
+const PUT_OFF = new Set(['TickObject', 'Microtask']);
 
 class Lane {
   constructor(id, parent, kind) {
@@ -104,7 +106,10 @@ class Job {
     this.at = at;
     this.index = index;
     this.once = once; // runs once: then its last child goes on in its flow
-    this.count = 0;
+    this.count = 0; // promises
+    this.others = 0; // timers and the like
+    this.putOff = 0; // how often it has put something off
+    this.label = ''; // of a job that was put off: in front of its children's numbers
     this.last = null;
     this.quiet = false;
     this.early = false; // made by Node before any of the agent's lines ran
@@ -155,6 +160,8 @@ const registry = new FinalizationRegistry((tally) => {
 });
 let rootLane = null;
 let rootFlow = null;
+const aside = new Set(); // the ids of those promises
+let asideJob = null;
 let booting = true; // none of the agent's code has run yet: all that Node does is the main lane's
 
 const root = () => rootLane;
@@ -184,7 +191,7 @@ function firstJob() {
   return job;
 }
 
-function init(_id, type, _trigger, resource) {
+function init(id, type, trigger, resource) {
   const running = executionAsyncResource();
   let job = Tagged.get(running);
   if (booting && (booting = !isRunning())) {
@@ -200,18 +207,30 @@ function init(_id, type, _trigger, resource) {
     Tagged.set(resource, job);
     return;
   }
-  if (job.quiet || SAME_JOB.has(type)) {
+  if (job.quiet) {
     Tagged.set(resource, job);
     return;
   }
   const flow = job.from === null ? job.flow : job.settle();
+  if (PUT_OFF.has(type)) {
+    const later = new Job(null, flow, 0, 0, false);
+    later.label = `${job.label}${job.putOff++}q`;
+    Tagged.set(resource, later);
+    return;
+  }
+  if (type === 'PROMISE' && (job === asideJob || aside.has(trigger))) {
+    if (job === asideJob) aside.add(id);
+    Tagged.set(resource, quietJob(flow));
+    return;
+  }
   if (!ONCE.has(type)) {
     Tagged.set(resource, new Job(null, flow, 0, 0, false));
     return;
   }
   const { lane } = flow;
   const at = lane === null ? -1 : lane.tally.reads + lane.tally.requests;
-  const made = new Job(job, null, at, job.count++, true);
+  const number = type === 'PROMISE' ? job.count++ : `s${job.others++}`;
+  const made = new Job(job, null, at, job.label === '' ? number : job.label + number, true);
   job.last = made;
   Tagged.set(resource, made);
 }
@@ -231,10 +250,34 @@ function inLane(lane, fn) {
 
 function within(flow, quiet, fn) {
   const scope = new AsyncResource('TAPEPROXY');
-  const job = new Job(null, flow, 0, 0, false);
-  job.quiet = quiet;
-  Tagged.set(scope, job);
+  Tagged.set(scope, quiet ? quietJob(flow) : new Job(null, flow, 0, 0, false));
   return scope.runInAsyncScope(fn);
+}
+
+function quietJob(flow) {
+  const job = new Job(null, flow, 0, 0, false);
+  job.quiet = true;
+  return job;
+}
+
+// Where the running job stands, for `stepAside`.
+function bookmark() {
+  const job = Tagged.get(executionAsyncResource());
+  return job === undefined ? null : { job, count: job.count };
+}
+
+// A library connects, because no connection is free, within a job of the agent's. What it has made since the bookmark
+// counts for nothing, nor do the promises up to `stepBack`, and who waits for those.
+function stepAside(mark) {
+  const job = Tagged.get(executionAsyncResource());
+  aside.clear();
+  if (mark === null || job !== mark.job || job.quiet) return;
+  job.count = mark.count;
+  asideJob = job;
+}
+
+function stepBack() {
+  asideJob = null;
 }
 
 // Whether what runs now is Node's own doing for a request.
@@ -298,4 +341,19 @@ function install() {
   createHook({ init }).enable();
 }
 
-module.exports = { HANDED, MARK, closeAll, current, currentFlow, inLane, install, isQuiet, quietly, reader, root };
+module.exports = {
+  HANDED,
+  MARK,
+  bookmark,
+  closeAll,
+  current,
+  currentFlow,
+  inLane,
+  install,
+  isQuiet,
+  quietly,
+  reader,
+  root,
+  stepAside,
+  stepBack,
+};

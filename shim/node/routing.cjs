@@ -13,7 +13,7 @@ const tls = require('tls');
 const http = require('http');
 const https = require('https');
 const diagnostics = require('diagnostics_channel');
-const { quietly } = require('./lanes.cjs');
+const { bookmark, quietly, stepAside, stepBack } = require('./lanes.cjs');
 const { resemble } = require('./likeness.cjs');
 const settings = require('./settings.cjs');
 
@@ -24,7 +24,7 @@ const END = '\r\n\r\n';
 const { connect: connectNet } = net;
 const { connect: connectTls } = tls;
 const led = new WeakSet(); // the sockets that lead to the wire
-let asked = null; // { host, port }: what an HTTP client is about to connect to
+let asked = null; // true: an HTTP client is about to connect
 let certificate; // our authority's
 
 const normal = (host) => (LOOPBACK.has(host) ? '127.0.0.1' : String(host).replace(/^\[|\]$/g, '').toLowerCase());
@@ -152,6 +152,7 @@ function patchConnects() {
     resemble(function connect(...args) {
       const expected = asked;
       asked = null;
+      stepBack();
       const options = expected ? read(args) : null;
       const callback = args.find((one) => typeof one === 'function');
       if (options !== null && leads(options)) {
@@ -193,16 +194,24 @@ function withOwnConnection(options) {
   return { ...options, createConnection: (...args) => asking(() => createConnection(...args)) };
 }
 
+function stop() {
+  asked = null;
+  stepBack();
+}
+
 function install() {
   if (settings.PROXY === null) return;
   patchConnects();
   patchAgents();
+  let mark = null;
+  diagnostics.subscribe('undici:request:create', () => {
+    mark = bookmark();
+  });
   diagnostics.subscribe('undici:client:beforeConnect', () => {
     // The connector is called next, in the same breath; it connects at once or not at all.
+    stepAside(mark);
     asked = true;
-    queueMicrotask(() => {
-      asked = null;
-    });
+    quietly(() => queueMicrotask(stop));
   });
 }
 

@@ -46,7 +46,7 @@ function patch(real, repeats) {
         if (repeats) pending.set(timer, place() + ms);
         else pending.delete(timer);
       }
-      if (ms > 1 && flow.lane !== null) clock.rest(flow.lane, ms * NS_PER_MS);
+      if (ms > 1 && flow.lane !== null && timer.hasRef()) clock.rest(flow.lane, ms * NS_PER_MS);
       return callback.apply(this, given);
     }
     const timer = real.call(this, goOff, delay, ...args);
