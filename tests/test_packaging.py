@@ -56,7 +56,7 @@ def test_wheel_ships_every_module(wheel: Path) -> None:
     assert {name for name in shipped(wheel) if name.endswith(".py")} == source | {"tapeproxy/__init__.py"}
     assert "tapeproxy/py.typed" in shipped(wheel)
     scripts = {f"tapeproxy/{path.relative_to(ROOT)}" for path in (ROOT / "shim").rglob("*.cjs")}
-    assert {name for name in shipped(wheel) if name.endswith("js")} == scripts != set()
+    assert {name for name in shipped(wheel) if name.endswith(".cjs")} == scripts != set()
 
 
 def test_a_wheel_built_without_the_links_is_the_same(wheel: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@
 // what fetch's own bookkeeping goes on to read.
 
 const perfHooks = require('perf_hooks');
-const { current, reader } = require('./lanes.cjs');
+const { current, reader } = require('./jobs.cjs');
 const { resemble } = require('./likeness.cjs');
 const settings = require('./settings.cjs');
 

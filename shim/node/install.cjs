@@ -5,7 +5,7 @@
 // into every process and worker thread. Whatever fails here while recording is noted and swallowed; in a replay the
 // process ends with status 97, because a replay without the shim would prove nothing.
 
-const PARTS = ['lanes', 'randomness', 'clock', 'timers', 'routing', 'attribution', 'egress', 'processes'];
+const PARTS = ['lanes', 'jobs', 'randomness', 'clock', 'timers', 'routing', 'attribution', 'egress', 'processes'];
 const OLDEST = 20;
 
 function install() {

@@ -5,7 +5,8 @@
 const childProcess = require('child_process');
 const workers = require('worker_threads');
 const channel = require('./channel.cjs');
-const { HANDED, MARK, closeAll, current } = require('./lanes.cjs');
+const { current } = require('./jobs.cjs');
+const { HANDED, MARK, closeAll } = require('./lanes.cjs');
 const { resemble } = require('./likeness.cjs');
 
 // What the launcher sets so that every client comes by the wire: put back where the agent left it out.

@@ -6,7 +6,7 @@
 
 const crypto = require('crypto');
 const { blake2b } = require('./blake2b.cjs');
-const { current } = require('./lanes.cjs');
+const { current } = require('./jobs.cjs');
 const { resemble } = require('./likeness.cjs');
 const settings = require('./settings.cjs');
 

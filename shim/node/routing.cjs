@@ -13,7 +13,7 @@ const tls = require('tls');
 const http = require('http');
 const https = require('https');
 const diagnostics = require('diagnostics_channel');
-const { bookmark, quietly, stepAside, stepBack } = require('./lanes.cjs');
+const { bookmark, quietly, stepAside, stepBack } = require('./jobs.cjs');
 const { resemble } = require('./likeness.cjs');
 const settings = require('./settings.cjs');
 

@@ -9,7 +9,7 @@
 const timers = require('timers');
 const promises = require('timers/promises');
 const { promisify } = require('util');
-const { currentFlow, isQuiet, quietly } = require('./lanes.cjs');
+const { currentFlow, isQuiet, quietly } = require('./jobs.cjs');
 const clock = require('./clock.cjs');
 const { monotonic } = require('./livetime.cjs');
 const { resemble } = require('./likeness.cjs');
