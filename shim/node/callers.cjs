@@ -5,13 +5,17 @@ const FRAMES = 50;
 
 // The frames of the call, innermost first, as V8's CallSites.
 function frames() {
+  if (Object.isFrozen(Error)) return [];
   const { prepareStackTrace, stackTraceLimit } = Error;
-  Error.stackTraceLimit = FRAMES;
-  Error.prepareStackTrace = (_, found) => found;
-  const found = new Error().stack;
-  Error.prepareStackTrace = prepareStackTrace;
-  Error.stackTraceLimit = stackTraceLimit;
-  return Array.isArray(found) ? found : [];
+  try {
+    Error.stackTraceLimit = FRAMES;
+    Error.prepareStackTrace = (_, found) => found;
+    const found = new Error().stack;
+    return Array.isArray(found) ? found : [];
+  } finally {
+    Error.prepareStackTrace = prepareStackTrace;
+    Error.stackTraceLimit = stackTraceLimit;
+  }
 }
 
 function isAgents(frame) {

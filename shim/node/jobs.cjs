@@ -227,7 +227,15 @@ function shorter(text) {
 
 function install() {
   rootFlow = new Flow(null, '', root());
-  createHook({ init }).enable();
+  // What a hook throws would end the process.
+  const attempt = (id, type, trigger, resource) => {
+    try {
+      init(id, type, trigger, resource);
+    } catch {
+      // this job is the main lane's, and so are those that it makes
+    }
+  };
+  createHook({ init: attempt }).enable();
 }
 
 module.exports = {

@@ -40,7 +40,6 @@ function patch(real, repeats) {
   return function set(callback, delay, ...args) {
     if (typeof callback !== 'function' || isQuiet()) return real.call(this, callback, delay, ...args);
     const flow = currentFlow();
-    const ms = delay >= 1 && delay <= LONGEST ? Math.trunc(delay) : 1;
     function goOff(...given) {
       if (settings.REPLAY) {
         if (repeats) pending.set(timer, place() + ms);
@@ -49,7 +48,8 @@ function patch(real, repeats) {
       if (ms > 1 && flow.lane !== null && timer.hasRef()) clock.rest(flow.lane, ms * NS_PER_MS);
       return callback.apply(this, given);
     }
-    const timer = real.call(this, goOff, delay, ...args);
+    const timer = real.call(this, goOff, delay, ...args); // judges the delay
+    const ms = delay >= 1 && delay <= LONGEST ? Math.trunc(delay) : 1;
     if (settings.REPLAY && ms >= LEAST) watch(timer, ms);
     return timer;
   };

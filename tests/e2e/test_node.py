@@ -64,3 +64,21 @@ def test_a_connection_past_the_proxy_is_noticed_and_refused_in_a_replay(shim: bo
     if replayed is not None:
         assert (replayed.returncode, replayed.stdout) == (3, "ECONNREFUSED\n"), replayed.stderr
         assert "the agent tried to reach 192.0.2.1:9 past the proxy, and was refused" in replayed.stderr
+
+
+@pytest.mark.soak
+def test_a_fork_keeps_the_past_asks_the_future_anew_and_replays(cli: Cli, provider: FakeProvider) -> None:
+    argv = ["--", node(), str(AGENTS / "inturn.mjs")]
+    recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(provider.url), *argv, keys=True)
+    asked = len(provider.requests)
+    again = cli.run("verify", "t.jsonl.gz", "--times", "3", *argv)
+    assert (again.returncode, "identical replays: 3/3" in again.stdout) == (0, True), again.stderr
+
+    edit = ["--at", "2", "--set", "$.choices[0].message.content=CHANGED"]
+    forked = cli.run("fork", "t.jsonl.gz", "-o", "c.jsonl.gz", *edit, *maps(provider.url), *argv, keys=True)
+    assert "1 reused, 1 mutated, 1 live" in forked.stderr
+    assert len(provider.requests) == asked + 1
+    first, _, third = recorded.stdout.split(" \n ")
+    assert forked.stdout.startswith(f"{first} \n CHANGED \n ") and third not in forked.stdout
+    child = cli.run("replay", "c.jsonl.gz", *argv)
+    assert (child.returncode, child.stdout) == (0, forked.stdout), child.stderr

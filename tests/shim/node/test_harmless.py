@@ -65,3 +65,27 @@ def test_an_error_of_the_agent_s_is_its_own(tmp_path: Path) -> None:
     bare, ours = (run_node(program, folder=tmp_path, mode=mode) for mode in ("bare", "record"))
     assert (ours.returncode, ours.stdout) == (bare.returncode, bare.stdout) == (1, "1 true\n")
     assert ours.of("end")[-1]["reads"] == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("Object.freeze(Error); await null; await 1", id="frozen errors"),
+        pytest.param("Error.prepareStackTrace = () => { throw 1 }; await null", id="stacks that throw"),
+        pytest.param("Object.freeze(Object.prototype); Object.freeze(Promise.prototype); await null", id="frozen"),
+        pytest.param(
+            "const p = Object.freeze(Promise.resolve(1)); await p; await p.then(() => 2)", id="frozen promise"
+        ),
+        pytest.param("globalThis.Date = class extends Date {}; new Date(); await null", id="another Date"),
+        pytest.param("const D = Date; delete globalThis.Date; D.now(); await null; globalThis.Date = D", id="no Date"),
+        pytest.param(
+            "await new Promise((r) => { setTimeout(r, '3'); setTimeout(r, NaN); setTimeout(r, -1) })", id="delays"
+        ),
+        pytest.param("process.emit('exit', 0); process.hrtime = null; await null", id="exit told twice"),
+    ],
+)
+def test_what_an_agent_does_to_the_language_is_its_own(code: str, tmp_path: Path) -> None:
+    program = tmp_path / "a.mjs"
+    program.write_text(f"{code}; console.log('done');\n")
+    bare, ours = (run_node(program, folder=tmp_path, mode=mode) for mode in ("bare", "record"))
+    assert (ours.returncode, ours.stdout, ours.stderr) == (bare.returncode, bare.stdout, bare.stderr)
