@@ -41,10 +41,8 @@ function patch(real, repeats) {
     if (typeof callback !== 'function' || isQuiet()) return real.call(this, callback, delay, ...args);
     const flow = currentFlow();
     function goOff(...given) {
-      if (settings.REPLAY) {
-        if (repeats) pending.set(timer, place() + ms);
-        else pending.delete(timer);
-      }
+      if (!repeats) pending.delete(timer);
+      else if (pending.has(timer)) pending.set(timer, place() + ms);
       if (ms > 1 && flow.lane !== null && timer.hasRef()) clock.rest(flow.lane, ms * NS_PER_MS);
       return callback.apply(this, given);
     }

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 from tapeproxy.cli.env import command
 from tapeproxy.proxy.childenv import OURS, ChildSettings, child_environment
 from tapeproxy.proxy.processes import RUN_VARIABLE
+from tapeproxy.proxy.shimming import NODE_OPTION
 from tapeproxy.proxy.state import NoProxyError, State, state_path, write_state
 from tapeproxy.shim import INJECT
 
@@ -64,6 +65,13 @@ def test_a_pythonpath_of_ones_own_is_given_back() -> None:
     lines = unset(PYTHONPATH=os.pathsep.join((str(INJECT), "/mine", "/yours")), **{RUN_VARIABLE: "r"})
     assert "unset PYTHONPATH;" not in lines
     assert lines[-1] == f"export PYTHONPATH='/mine{os.pathsep}/yours';"
+
+
+def test_node_options_of_ones_own_are_given_back() -> None:
+    mine = "--max-old-space-size=4096"
+    assert unset(NODE_OPTIONS=f"{NODE_OPTION} {mine}", **{RUN_VARIABLE: "r"})[-1] == f"export NODE_OPTIONS='{mine}';"
+    assert "unset NODE_OPTIONS;" in unset(NODE_OPTIONS=NODE_OPTION, **{RUN_VARIABLE: "r"})
+    assert "unset NODE_OPTIONS;" not in unset(NODE_OPTIONS=mine)
 
 
 def test_without_a_proxy_what_follows_is_stopped(folder: Path) -> None:

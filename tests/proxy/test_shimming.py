@@ -14,10 +14,11 @@ from tapeproxy.proxy.shimming import (
     hash_seed_for,
     make_tmpdir,
     new_seed,
+    node_option,
     shim_environment,
     write_reads,
 )
-from tapeproxy.shim import INJECT
+from tapeproxy.shim import INJECT, NODE
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.records import Clock, LaneEnd
 
@@ -30,6 +31,15 @@ def test_our_folder_comes_first_and_the_user_s_own_path_stays() -> None:
     assert (INJECT / "sitecustomize.py").exists()
     assert shim_environment({}, SETTINGS)["PYTHONPATH"] == str(INJECT)
     assert shim_environment({"PYTHONPATH": "a:b"}, SETTINGS)["PYTHONPATH"] == f"{INJECT}{os.pathsep}a:b"
+
+
+def test_a_node_loads_the_shim_before_what_the_user_has_it_load() -> None:
+    told = replace(SETTINGS, node=True)
+    assert NODE.exists()
+    assert shim_environment({}, told)["NODE_OPTIONS"] == f'--require="{NODE}"'
+    assert shim_environment({"NODE_OPTIONS": "-r x"}, told)["NODE_OPTIONS"] == f'--require="{NODE}" -r x'
+    assert "NODE_OPTIONS" not in shim_environment({"NODE_OPTIONS": "-r x"}, SETTINGS)
+    assert node_option(Path('/a "b" \\ c')) == '--require="/a \\"b\\" \\\\ c"'
 
 
 def test_a_replay_is_told_where_its_readings_are() -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 import pytest
+from noderuns import node
 
 from tapeproxy.proxy.processes import RUN_VARIABLE, RunProcesses
 from tapeproxy.proxy.strangers import Strangers
@@ -71,6 +72,20 @@ def test_what_is_no_python_is_nothing_to_tell() -> None:
                 assert RunProcesses("ab").owner(port) == process.pid
                 assert Strangers(RunProcesses("ab")).meet(port, []) is None
             process.communicate()
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_node_without_the_shim_counts_where_it_should_have_it(wanted: bool) -> None:
+    code = "require('net').connect(process.argv[1], '127.0.0.1').on('data', process.exit)"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        argv = [node(), "-e", code, str(server.getsockname()[1])]
+        with subprocess.Popen(argv, env=RUN):
+            connection, (_, port) = server.accept()
+            found = Strangers(RunProcesses("ab"), node=wanted).meet(port, [])
+            connection.sendall(b"go")
+            connection.close()
+    told = found and (found["what"], found["data"]["how"])
+    assert told == (("node-without-shim", "started with an environment of its own") if wanted else None)
 
 
 def test_a_port_of_nobody() -> None:

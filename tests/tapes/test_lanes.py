@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapeproxy.tapes.lanes import LaneTag, parse_tag, split_tag
+from tapeproxy.tapes.lanes import LaneTag, has_node, is_floating, parse_tag, split_tag
+from tapeproxy.tapes.records import Head
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,19 @@ def test_the_first_of_several_counts_and_all_are_taken_out() -> None:
     headers = ((b"a", b"1"), (b"X-Tapeproxy-Lane", b"p0#1@2"), (b"x-tapeproxy-lane", b"p9#9@9"), (b"A", b"2"))
     assert split_tag(headers) == (LaneTag("p0", 1, 2), ((b"a", b"1"), (b"A", b"2")))
     assert split_tag(headers[:1]) == (None, headers[:1])
+
+
+@pytest.mark.parametrize(
+    ("lane", "floats"),
+    [
+        *[("m", False), ("m/t0/a1", False), ("?p5/t0", True), ("", True), ("m/i:json", True)],
+        *[("m/js", True), ("m/p0/js/a3.1", True), ("m/js/p0", True)],
+    ],
+)
+def test_nobody_knows_what_some_lanes_learned(lane: str, floats: bool) -> None:
+    assert is_floating(lane) is floats
+
+
+def test_tapes_from_before_had_no_shim_in_node() -> None:
+    assert has_node(Head(rules={"node": 1}))
+    assert not has_node(Head(rules={"edges": 1}))

@@ -4,7 +4,9 @@ import re
 import sys
 from pathlib import Path
 
-from noderuns import run_node
+import pytest
+import shimruns
+from noderuns import node, run_node
 from shimruns import Run
 
 from tapeproxy.proxy.childenv import OURS
@@ -74,3 +76,12 @@ def test_a_lane_that_another_process_has_taken_is_not_taken_again(tmp_path: Path
     one, other = run.stdout.split()
     assert one != other
     assert hellos(run) == ["m/js", "m/js/p0/js", "m/js/p0/x1/js"]
+
+
+@pytest.mark.parametrize("given", ["{}", "{'NODE_OPTIONS': '--no-deprecation'}", "dict(os.environ)"])
+def test_a_node_that_a_python_starts_is_of_the_run(given: str, tmp_path: Path) -> None:
+    code = f"import os, subprocess; print(subprocess.check_output([{node()!r}, '-p', 'Math.random()'], env={given}))"
+    options = {"NODE_OPTIONS": f'--require="{NODE}"'}
+    ran = [shimruns.run(code, python=sys.executable, sidecar=tmp_path / "s", extra=options) for _ in range(2)]
+    assert hellos(ran[0]) == ["m", "m/p0/js"]
+    assert ran[0].stdout == ran[1].stdout
