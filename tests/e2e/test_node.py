@@ -29,7 +29,7 @@ def test_an_agent_on_node_s_own_clients_asks_and_prints_the_same(cli: Cli, home:
         recorded = cli.run("record", "-o", "t.tape.jsonl.gz", *maps(provider.url), "--", *argv, keys=True)
         assert all("x-tapeproxy-lane" not in request.headers for request in provider.requests)
     assert recorded.returncode == 0, recorded.stderr
-    assert "warning" not in recorded.stderr, recorded.stderr
+    assert "tapeproxy: warning" not in recorded.stderr, recorded.stderr
 
     replayed = cli.run("replay", "t.tape.jsonl.gz", "--report", "r.json")
     assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr

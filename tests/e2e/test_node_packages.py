@@ -47,7 +47,7 @@ def test_a_client_asks_and_prints_the_same(client: str, folder: Path, cli: Cli, 
     with FakeProvider(script=SCRIPT, tls=tls) as provider:
         recorded = cli.run("record", "-o", "t.tape.jsonl.gz", *maps(provider.url), "--", *argv, keys=True)
     assert recorded.returncode == 0, recorded.stderr
-    assert "taped 17 exchanges" in recorded.stderr and "warning" not in recorded.stderr
+    assert "taped 17 exchanges" in recorded.stderr and "tapeproxy: warning" not in recorded.stderr
     for _ in range(3):
         replayed = cli.run("replay", "t.tape.jsonl.gz", "--report", "r.json")
         assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr

@@ -1,5 +1,6 @@
 """Recording never hurts: a Node program runs as without the shim, whatever goes wrong with ours."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -88,4 +89,6 @@ def test_what_an_agent_does_to_the_language_is_its_own(code: str, tmp_path: Path
     program = tmp_path / "a.mjs"
     program.write_text(f"{code}; console.log('done');\n")
     bare, ours = (run_node(program, folder=tmp_path, mode=mode) for mode in ("bare", "record"))
-    assert (ours.returncode, ours.stdout, ours.stderr) == (bare.returncode, bare.stdout, bare.stderr)
+    assert (ours.returncode, ours.stdout) == (bare.returncode, bare.stdout)
+    said = [re.sub(r"\(node:\d+\)", "(node)", run.stderr) for run in (ours, bare)]
+    assert said[0] == said[1]
