@@ -14,6 +14,7 @@ const { current, inLane, quietly } = require('./jobs.cjs');
 const { resemble } = require('./likeness.cjs');
 const { reseed } = require('./randomness.cjs');
 const routing = require('./routing.cjs');
+const settings = require('./settings.cjs');
 
 const HEADER = 'x-tapeproxy-lane';
 const led = new WeakSet(); // requests whose connection leads to the wire
@@ -128,6 +129,7 @@ function patchFetch() {
 }
 
 function install() {
+  if (settings.PROXY === null) return;
   patchHttp();
   patchFetch();
 }

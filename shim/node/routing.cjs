@@ -122,8 +122,7 @@ function ours() {
 }
 
 // Whether these options mean a host that is reached by way of the wire.
-function leads({ host, port, path, socketPath, lookup, socket }) {
-  void lookup;
+function leads({ host, port, path, socketPath, socket }) {
   return settings.PROXY !== null && !path && !socketPath && !socket && port && !isWire(host || 'localhost', port);
 }
 
@@ -215,4 +214,4 @@ function install() {
   });
 }
 
-module.exports = { install, isLed, isWire, leads, normal, withOwnConnection };
+module.exports = { install, isLed, isWire, normal, withOwnConnection };
