@@ -7,15 +7,13 @@ import threading
 import weakref
 from typing import Any, cast
 
-from tapeproxy.proxy.connection import Connection
+from tapeproxy.proxy.connection import ESTABLISHED, Connection
 from tapeproxy.proxy.inprocess.background import Background
 from tapeproxy.proxy.inprocess.flows import outside
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
-from tapeproxy.proxy.requestreader import RequestReader
 from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.tapes.records import Headers
-
-_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+from tapeproxy.tapes.violations import Violation
 
 
 class TapeLine(Connection):
@@ -26,15 +24,14 @@ class TapeLine(Connection):
         super().__init__(server)
         self._lock = lock
         self.loop = server.loop
-        self._origin = origin.url.encode()
-        self._authority = origin.authority.encode()
+        self.origin = origin.url.encode()
+        self.authority = origin.authority.encode()
         self._tunnel_open = True
         self._near = weakref.ref(near)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._socket = cast(socket.socket, _Lever(self._near))
-        self._port = 0
         self._server.connections.add(self)
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -47,23 +44,23 @@ class TapeLine(Connection):
             try:
                 self._receive(data)
             except Exception as error:
-                self._turns.fail(error)
+                self.talk.fail(error)
 
     def hang_up(self) -> None:
         """The client has left."""
         with self._lock, outside():
             self.abort()
 
-    def _absolute(self, url: bytes, headers: Headers) -> bytes:
+    def absolute(self, url: bytes, headers: Headers) -> bytes:
         # What a client sends to its proxy says itself where it is to go.
         scheme, separator, _ = url.partition(b"://")
-        return url if separator and scheme.isalpha() else super()._absolute(url, headers)
+        return url if separator and scheme.isalpha() else super().absolute(url, headers)
 
-    def _connect(self, authority: bytes) -> None:
-        self._origin = b"https://" + authority.removesuffix(b":443")
-        self._authority = authority
-        self._reader = RequestReader()
-        self._transport.write(_ESTABLISHED)
+    def connect(self, authority: bytes) -> Violation | None:
+        self.origin = b"https://" + authority.removesuffix(b":443")
+        self.authority = authority
+        self._transport.write(ESTABLISHED)
+        return None
 
 
 class _Lever:
