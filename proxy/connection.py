@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _TLS_HANDSHAKE = 0x16
+_H2_PREFACE = b"PRI * HTTP/2"
 _OWN_INBOX = 1 << 16
 _RESET = struct.pack("ii", 1, 0)
 
@@ -217,13 +218,22 @@ class Connection(asyncio.BufferedProtocol):
         self._tunnel_open = True
         if memoryview(data)[0] != _TLS_HANDSHAKE:
             self.origin = b"http://" + self.authority.removesuffix(b":80")
+            if bytes(data[: len(_H2_PREFACE)]) == _H2_PREFACE:  # without TLS nothing is negotiated: gRPC just begins
+                self._speak_http2()
             self._hear(data)
             return
         self.origin = b"https://" + self.authority.removesuffix(b":443")
-        self._tls = TlsChannel(self._server.tls_context(self._tunnel_host()), self._server.room)
+        context = self._server.tls_context(self._tunnel_host(), self._server.replayer.speaks_http2(self.origin))
+        self._tls = TlsChannel(context, self._server.room)
         self._decrypt(self._tls, data)
 
+    def _speak_http2(self) -> None:
+        from tapeproxy.proxy.http2 import Http2
+
+        self.talk = Http2(self._server, self)
+
     def _decrypt(self, tls: TlsChannel, data: bytes | memoryview) -> None:
+        shaken = tls.ready
         try:
             plain = tls.feed(data)
         except ssl.SSLError as error:
@@ -233,6 +243,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if out := tls.outgoing():
             self._transport.write(out)
+        if tls.ready and not shaken and tls.protocol == "h2":
+            self._speak_http2()
         if plain:
             self._hear(plain)
         if tls.closed and not self.closing and not self._still_answers():

@@ -135,6 +135,9 @@ class Http1:
     def send(self, data: bytes) -> None:
         self._connection.send(data)
 
+    def refuse(self, violation: Violation, *, body: bool = True) -> None:
+        self.send(violation.to_answer(body=body))
+
     def spare(self) -> None:
         if self._connection.half_closed:
             self.end("close")
@@ -146,7 +149,7 @@ class Http1:
         if self._connection.half_closed:
             self.end("close")
 
-    def end(self, how: Finish) -> None:
+    def end(self, how: Finish, code: int | None = None) -> None:
         self._connection.end(how)
 
     def pause_reading(self) -> None:

@@ -152,7 +152,7 @@ class Forking:
         settings, ca = self._settings, CertificateAuthority.open()
         recording = self._recording()
         shims: ForkShims | None = None
-        server = TapeServer(self._replayer, ca.server_context, lambda _host, _port: False)
+        server = TapeServer(self._replayer, lambda host, _: ca.server_context(host), lambda _host, _port: False)
         server.decide, server.before_request = self._judge.redeem, self._judge.look
         wire = ForkWire(wire_options(recording, ca), self._tape, self._redactor, self._run, self._tape.untagged)
         wire.obey(self._judge, await server.start())

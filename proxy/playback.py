@@ -46,6 +46,7 @@ class Playback:
     ) -> None:
         self._loop = loop
         self._parts = answer.parts
+        self._is_due = answer.is_due
         self._part = next(self._parts, None)
         self._pace = pace
         self._send = send
@@ -67,6 +68,10 @@ class Playback:
     def resume(self) -> None:
         """The client has caught up."""
         self._paused = False
+        self.look()
+
+    def look(self) -> None:
+        """What keeps a part from being due may be over."""
         if self._timer is None and not self._running:
             self._run()
 
@@ -90,6 +95,8 @@ class Playback:
         self._timer = None
         self._running = True
         while not self._paused and (part := self._part) is not None:
+            if self._is_due is not None and not self._offset and not self._is_due(part):
+                break
             due = self._pace.due(part)
             if due > self._loop.time() + _SOON:
                 self._timer = self._loop.call_at(due - _SOON, self._run)

@@ -9,11 +9,11 @@ from tapeproxy.tapes.answers import Answer, dropped, flaw, render
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback
-from tapeproxy.tapes.identity import Target, parse_target, read_body, read_target
+from tapeproxy.tapes.identity import Target, origin_of, parse_target, read_body, read_target
 from tapeproxy.tapes.interleaving import Wait
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.machine import Fact, Facts, facts_of, marks, usable
-from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
+from tapeproxy.tapes.matching import Ask, Card, Hit, Index, Miss
 from tapeproxy.tapes.order import CompletionOrder
 from tapeproxy.tapes.positions import compare_positions, knows_sleeps
 from tapeproxy.tapes.reading import Reading, replay_reading, taped_reading
@@ -25,6 +25,7 @@ from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
     from tapeproxy.tapes.differences import Difference
+    from tapeproxy.tapes.duplex import Duplex
     from tapeproxy.tapes.explain import Explanation
     from tapeproxy.tapes.faults import Faults
     from tapeproxy.tapes.forkplan import ForkPlan
@@ -59,6 +60,13 @@ class Held(NamedTuple):
 
     answer: Answer
     exchange: Exchange
+
+
+class Joined(NamedTuple):
+    """The answer begins before the request is whole, which has to go on as `duplex` says."""
+
+    decision: Answer | Held
+    duplex: "Duplex"
 
 
 class Upstream(NamedTuple):
@@ -160,6 +168,15 @@ class Replayer:
             return True
         return not inside and self.index.is_certain(ask)
 
+    def speaks_http2(self, origin: bytes) -> bool:
+        """Whether the agent spoke HTTP/2 with this server (scheme and authority) when it was recorded."""
+        if not self.index.http2:
+            return False
+        try:
+            return origin_of(self._redact_url(origin + b"/")) in self.index.http2
+        except ValueError:
+            return False
+
     def decide(self, asked: Asked) -> Decision:
         """What to do with a request."""
         self._begun = True
@@ -202,6 +219,61 @@ class Replayer:
             return Upstream()
         self._witness(None, ask, tag)
         return self.violate(self._miss(found, tag))
+
+    def join(self, asked: Asked) -> Joined | Violation | None:
+        """What to do with a call of gRPC of which more is to come; None: wait until all is there.
+
+        `asked.body` is what has come, at least one message. A call is joined with a taped one that began alike, and in
+        which the server did not wait for the end; it can't be told in any other way who is to go on.
+        """
+        from tapeproxy.tapes.duplex import Duplex, overlaps
+
+        tag, headers = split_tag(asked.headers)
+        if tag is not None:
+            tag = tag._replace(lane=self._redact_lane(tag.lane))
+        lane = tag.lane if tag is not None else None
+        ask = Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane, reading=self.reading)
+        target = parse_target(ask.url)
+        if self.faults is not None or (is_loopback(target.host) and self.owns_port(target.port)):
+            return None
+        self._begun = True
+        cards = self.index.at_place(ask)
+        different: Violation | None = None
+        for card in cards:
+            duplex = Duplex(card.exchange, lambda message: self.redactor.body(headers, message))
+            difference = duplex.take(asked.body)
+            alike = difference is None
+            if card.used or (alike and not overlaps(duplex.exchange)):
+                if not card.used:
+                    return None  # it is answered when it is whole, if it ends as this one did
+                continue
+            if difference is None:
+                return self._joined(duplex, card, ask, tag)
+            what = f"a call is not on the tape: nearest is exchange {card.number}, which began otherwise"
+            different = different or Violation("miss", summary_line(ask), what, tag=tag, differences=(difference,))
+        if tag is None:
+            self.untagged(asked.port)
+        if different is not None:
+            return self.violate(different)
+        return self.violate(self._miss(Miss(self._redacted(ask), len(cards)), tag))
+
+    def _joined(self, duplex: "Duplex", card: Card, ask: Ask, tag: LaneTag | None) -> Joined | Violation:
+        if tag is not None:
+            self.order.asked(tag.lane)
+        decision = self._serve(card.give().exchange, ask, tag, http10=False)
+        if isinstance(decision, Answer):
+            return Joined(decision._replace(is_due=duplex.is_due), duplex)
+        if isinstance(decision, Held):
+            return Joined(decision._replace(answer=decision.answer._replace(is_due=duplex.is_due)), duplex)
+        assert isinstance(decision, Violation)
+        return decision
+
+    def parted(self, asked: Asked, duplex: "Duplex", difference: "Difference") -> Violation:
+        """A call went on otherwise than the taped one that it was joined with."""
+        tag, _ = split_tag(asked.headers)
+        line = f"{asked.method.decode('latin-1')} {self._redact_url(asked.url).decode('latin-1')}"
+        what = f"a call went on otherwise than exchange {duplex.exchange.number}, with which it had begun alike"
+        return self.violate(Violation("miss", line, what, tag=tag, differences=(difference,)))
 
     @property
     def injected(self) -> bool:

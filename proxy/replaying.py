@@ -174,7 +174,7 @@ class Wire:
             return self._server
         server = TapeServer(
             replayer,
-            lambda host: self._ca.server_context(host, self._began),
+            lambda host, http2: self._ca.server_context(host, self._began, http2=http2),
             is_inside,
             Serving(port=self.settings.port, speed=self.settings.speed),
         )

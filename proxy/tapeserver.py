@@ -36,15 +36,15 @@ class Serving:
 class TapeServer:
     """One tape on one port.
 
-    `tls_context` gives a server context for a host name; `is_inside` says whether a host and port is a server of the
-    run; `before_request` is called before a request is decided; `refusals` collects the hosts whose certificate a
-    client would not take, with the reason; `waiting` has the requests whose answers may still come on the tape, of one
-    that is being read. `decide`: who is asked in place of the replayer. All connections read into one `inbox` and
-    decrypt into one `room`: both stay in the processor's cache.
+    `tls_context` gives a server context for a host name, which would rather speak HTTP/2 or not; `is_inside` says
+    whether a host and port is a server of the run; `before_request` is called before a request is decided; `refusals`
+    collects the hosts whose certificate a client would not take, with the reason; `waiting` has the requests whose
+    answers may still come on the tape, of one that is being read. `decide`: who is asked in place of the replayer. All
+    connections read into one `inbox` and decrypt into one `room`: both stay in the processor's cache.
     """
 
     replayer: Replayer
-    tls_context: Callable[[str], ssl.SSLContext]
+    tls_context: Callable[[str, bool], ssl.SSLContext]
     is_inside: Callable[[str, int], bool]
     serving: Serving = field(default_factory=Serving)
     before_request: Callable[[], None] = lambda: None

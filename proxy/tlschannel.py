@@ -65,6 +65,11 @@ class TlsChannel:
         self._tls.write(data)
         return self._out.read()
 
+    @property
+    def protocol(self) -> str | None:
+        """What was negotiated (ALPN), once `ready`."""
+        return self._tls.selected_alpn_protocol()
+
     def outgoing(self) -> bytes:
         """Handshake bytes and alerts that wait to be sent."""
         return self._out.read() if self._out.pending else b""

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from tapeproxy.proxy.playback import Pace, Playback
-from tapeproxy.proxy.replayer import Asked, Held, Live
+from tapeproxy.proxy.replayer import Asked, Held, Joined, Live, Upstream
 from tapeproxy.tapes.answers import Answer, Finish
 from tapeproxy.tapes.interleaving import Wait
 from tapeproxy.tapes.violations import Violation
@@ -28,7 +28,7 @@ _HELD = 2.0
 _GRACE = 0.15
 """Seconds that it waits for what may itself wait for it."""
 
-type Turn = Asked | Violation | bytes
+type Turn = Asked | Joined | Violation | bytes
 """Bytes are an answer that is ready, after which the connection ends."""
 
 
@@ -69,8 +69,11 @@ class Line(Protocol):
     def send(self, data: bytes) -> None:
         """Send bytes of an answer."""
 
-    def end(self, how: Finish) -> None:
-        """End the connection: close, cut or reset."""
+    def refuse(self, violation: Violation, *, body: bool = True) -> None:
+        """Answer with a violation; without its `body` for HEAD."""
+
+    def end(self, how: Finish, code: int | None = None) -> None:
+        """End the connection: close, cut or reset. `code`: of HTTP/2, only the stream was reset, for this reason."""
 
     def spare(self) -> None:
         """Every request has had its answer."""
@@ -103,6 +106,7 @@ class Turns:
         self._flowing.set()
         self._playback: Playback | None = None
         self._task: asyncio.Task[None] | None = None
+        self._code: int | None = None  # of the reset with which the answer ends
 
     @property
     def idle(self) -> bool:
@@ -146,6 +150,11 @@ class Turns:
         else:
             self._next()
 
+    def look(self) -> None:
+        """The client has said more, for which a part of the answer may have waited."""
+        if self._playback is not None:
+            self._playback.look()
+
     def cancel(self) -> None:
         """The connection is gone."""
         if self._playback is not None:
@@ -163,7 +172,7 @@ class Turns:
         if self._line.closing:
             return
         if self._playback is None and self._task is None:
-            self._line.send(violation.to_answer())
+            self._line.refuse(violation)
             self._finish("close")
         else:
             self._finish("cut")
@@ -185,26 +194,37 @@ class Turns:
         self._line.resume_reading()
 
     def _answer(self, turn: Turn, keep: bool) -> None:
-        if isinstance(turn, Violation | bytes):
-            self._line.send(turn if isinstance(turn, bytes) else turn.to_answer())
+        if isinstance(turn, bytes):
+            self._line.send(turn)
             self._finish("close")
+            return
+        if isinstance(turn, Violation):
+            self._line.refuse(turn)
+            self._finish("close")
+            return
+        if isinstance(turn, Joined):
+            self._obey(turn.decision, keep)
             return
         self._server.before_request()
         if not self._server.replayer.is_certain(turn):
             self._server.waiting.append(lambda: self._look_again(turn, keep))
             return
         decision = (self._server.decide or self._server.replayer.decide)(turn)
-        if isinstance(decision, Answer):
-            self._play(decision, keep)
-        elif isinstance(decision, Held):
-            self._hold(decision, keep, _Patience())
-        elif isinstance(decision, Violation):
-            self._line.send(decision.to_answer(body=turn.method != b"HEAD"))
+        if isinstance(decision, Violation):
+            self._line.refuse(decision, body=turn.method != b"HEAD")
             self._finish("close")
         elif isinstance(decision, Live):
             self._task = self._server.loop.create_task(self._live(turn, decision, keep))
-        else:
+        elif isinstance(decision, Upstream):
             raise TypeError("a tape server has no way upstream")
+        else:
+            self._obey(decision, keep)
+
+    def _obey(self, decision: Answer | Held, keep: bool) -> None:
+        if isinstance(decision, Held):
+            self._hold(decision, keep, _Patience())
+        else:
+            self._play(decision, keep)
 
     def _look_again(self, turn: Asked, keep: bool) -> None:
         """More of the tape is known than when this request came."""
@@ -238,7 +258,8 @@ class Turns:
 
     def _play(self, answer: Answer, keep: bool) -> None:
         finish = answer.finish if keep or answer.finish != "keep" else "close"
-        if self._server.speed is None and answer.size <= _AT_ONCE and not answer.delay:
+        self._code = answer.code
+        if self._server.speed is None and answer.size <= _AT_ONCE and not answer.delay and answer.is_due is None:
             self._line.send(b"".join([part.data for part in answer.parts]))
             self._finish(finish)
             return
@@ -286,4 +307,4 @@ class Turns:
                     self._hear_again()
                 self._line.hold()
             case _:
-                self._line.end(how)
+                self._line.end(how, self._code)

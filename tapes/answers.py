@@ -6,7 +6,7 @@ could not come from an HTTP server at all is not rendered: `flaw` names it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from tapeproxy.tapes.exchanges import Exchange
@@ -34,13 +34,16 @@ class Part(NamedTuple):
 class Answer(NamedTuple):
     """An answer ready to be sent. `parts` are rendered as they are taken, once; `size`: the body's bytes in all.
 
-    `delay`: nanoseconds by which it is late on purpose, whatever the pace.
+    `delay`: nanoseconds by which it is late on purpose, whatever the pace. `code`: of HTTP/2, with which the stream was
+    reset. `is_due`: whether a part may be sent, of an answer that depends on what the client goes on to say.
     """
 
     parts: Iterator[Part]
     finish: Finish
     size: int = 0
     delay: int = 0
+    code: int | None = None
+    is_due: Callable[[Part], bool] | None = None
 
 
 def flaw(exchange: Exchange) -> str | None:
@@ -74,20 +77,21 @@ def render(exchange: Exchange, *, http10: bool = False) -> Answer:
     """
     response = exchange.response
     how = exchange.end.how if exchange.end is not None else "upstream-cut"
+    code = exchange.end.code if exchange.end is not None else None
     if response is None:
-        return dropped(_ENDINGS.get(how, "cut"))
+        return dropped(_ENDINGS.get(how, "cut"), code)
     chunked = response.framing == "chunked" and not http10
     parts = _parts(exchange, response, chunked, complete=how == "complete", http10=http10)
     size = sum([len(chunk.data) for chunk in exchange.chunks])
     if how != "complete":
-        return Answer(parts, _ENDINGS[how], size)
+        return Answer(parts, _ENDINGS[how], size, code=code)
     delimited = chunked or response.framing in ("length", "none") or _bodiless(exchange, response)
     return Answer(parts, "keep" if delimited and _says_keep(response) else "close", size)
 
 
-def dropped(finish: Finish = "cut") -> Answer:
-    """An answer without a byte: the connection ends."""
-    return Answer(iter(()), finish)
+def dropped(finish: Finish = "cut", code: int | None = None) -> Answer:
+    """An answer without a byte: the connection ends, or the stream."""
+    return Answer(iter(()), finish, code=code)
 
 
 def head(status: int, reason: bytes, headers: Headers, http: bytes = b"HTTP/1.1") -> bytes:

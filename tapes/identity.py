@@ -58,6 +58,12 @@ def parse_target(url: bytes) -> Target:
     return Target(scheme, host, port, match[4] or b"/", match[5])
 
 
+def origin_of(url: bytes) -> bytes:
+    """Scheme, host and port of an absolute URL, as `scheme://host:port`. Raises ValueError when it is none."""
+    target = parse_target(url)
+    return f"{target.scheme}://{target.host}:{target.port}".encode()
+
+
 class Identity(NamedTuple):
     """A request in canonical form. `key` is its 32-byte digest; `place` that of all but query, headers, type and body.
 

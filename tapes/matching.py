@@ -23,7 +23,7 @@ from tapeproxy.tapes.cards import Cards as Cards
 from tapeproxy.tapes.cards import Hit as Hit
 from tapeproxy.tapes.cards import Listed, Size, ask_of
 from tapeproxy.tapes.exchanges import Exchange, Shelved
-from tapeproxy.tapes.identity import Identity
+from tapeproxy.tapes.identity import Identity, origin_of
 from tapeproxy.tapes.reading import PLAIN, Reading
 
 _AT_ONCE = 128
@@ -170,6 +170,8 @@ class Index:
         self._by_lane = by_lane
         self._reading = reading
         self._known = 0
+        self.http2: set[bytes] = set()
+        """Scheme, host and port of those whose clients spoke HTTP/2 with them."""
         self.extend(len(exchanges) if until is None else until)
 
     def extend(self, until: int) -> None:
@@ -186,6 +188,8 @@ class Index:
             except ValueError as error:
                 raise ValueError(f"exchange {card.number}: {error}") from None
             self._cards.append(card)
+            if exchange.request.alpn == "h2" or exchange.request.http.startswith("HTTP/2"):
+                self.http2.add(origin_of(exchange.request.url))
         self._known = max(self._known, until)
 
     def is_certain(self, ask: Ask) -> bool:
@@ -236,6 +240,11 @@ class Index:
     def used(self) -> Cards:
         """The exchanges with the world whose answers were given out, in tape order."""
         return Cards([card for card in self._cards if card.used and not card.inside])
+
+    def at_place(self, ask: Ask) -> list[Card]:
+        """The exchanges with this method, host and path that this request may have, used or not, in tape order."""
+        place = ask.place()
+        return sorted((card for shelf in self._for(ask) for card in shelf.at(place)), key=lambda card: card.number)
 
     def knows(self, ask: Ask) -> bool:
         """True when the tape holds this request at all, used or not."""

@@ -268,6 +268,7 @@ _TABLES: dict[Any, _Table] = {
         "how": ("how", _one_of(How), True),
         "error": ("error", _optional(_native), False),
         "trailers": ("trailers", _headers, False),
+        "code": ("code", _optional(_natural), False),
     },
     Note: {
         "t": ("t", _natural, True),

@@ -202,7 +202,7 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """How the exchange of request record `of` ended."""
+    """How the exchange of request record `of` ended. `code`: of HTTP/2, the error code with which it was reset."""
 
     kind: ClassVar[str] = "end"
     t: int
@@ -210,12 +210,15 @@ class End:
     how: How
     error: str | None = None
     trailers: Headers = ()
+    code: int | None = None
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
         out: Json = {"t": self.t, "of": self.of, "how": self.how}
         if self.error is not None:
             out["error"] = dump_text(self.error)
+        if self.code is not None:
+            out["code"] = self.code
         if self.trailers:
             out["trailers"] = dump_headers(self.trailers)
         return out | self.extra

@@ -121,7 +121,10 @@ def serve(
     tape = exchanges if isinstance(exchanges, Tape) else tape_of(exchanges)
     replayer = Replayer(tape, Redactor(KEY, secrets), owns_port, noticed.append)
     server = TapeServer(
-        replayer, ca.server_context, lambda host, port: host == "127.0.0.1" and owns_port(port), Serving(speed=speed)
+        replayer,
+        lambda host, http2: ca.server_context(host, http2=http2),
+        lambda host, port: host == "127.0.0.1" and owns_port(port),
+        Serving(speed=speed),
     )
     started: list[int] = []
     ready, stop = threading.Event(), asyncio.Event()

@@ -106,7 +106,7 @@ def _replayer(tape: Path) -> Replayer:
 
 
 def _connected(tape: Path, authority: CertificateAuthority, transport: "_Transport") -> Connection:
-    server = TapeServer(_replayer(tape), authority.server_context, lambda _host, _port: False)
+    server = TapeServer(_replayer(tape), lambda host, _: authority.server_context(host), lambda _host, _port: False)
     server.loop = asyncio.SelectorEventLoop()
     server.loop.close()  # its clock is all that is wanted of it
     connection = Connection(server)

@@ -372,7 +372,7 @@ def _server(replayer: Replayer, speed: float | None) -> TapeServer:
     return server
 
 
-def _no_tls(host: str) -> NoReturn:
+def _no_tls(host: str, _: bool) -> NoReturn:
     raise AssertionError(f"TLS within a process, with {host}")
 
 
