@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mitmproxy.connection import ConnectionState
 
+from tapeproxy.addons.h2fixes import reset_of
 from tapeproxy.tapes.records import How
 
 if TYPE_CHECKING:
@@ -20,8 +21,11 @@ def how_it_failed(flow: "HTTPFlow", *, was_reset: bool) -> How:
     A client that has gone saw nothing of what happened upstream, so that comes first. mitmproxy puts the upstream's
     connection on the flow once it is usable: before that, no TCP, no TLS or no tunnel was to be had.
     """
-    if not flow.client_conn.state & ConnectionState.CAN_READ:
+    reset = reset_of(flow)
+    if not flow.client_conn.state & ConnectionState.CAN_READ or (reset is not None and reset.by_client):
         return "client-gone"
+    if reset is not None:
+        return "reset"
     if flow.server_conn.timestamp_start is None:
         return "connect-error"
     return "reset" if was_reset else "upstream-cut"

@@ -56,15 +56,14 @@ class TapedExchange:
         if stream is not None and self._write(to, stream.finish(), recoded=stream.recoded):
             self._tape.commit()
 
-    def end(self, how: How, error: str | None = None, trailers: Headers = ()) -> None:
+    def end(self, how: How, error: str | None = None, trailers: Headers = (), code: int | None = None) -> None:
         """Write how it ended."""
         self._ended = True
         for to in tuple(self._streams):
             self.finish(to)
         text = None if error is None else self._redactor.text(error)
-        self._tape.add(
-            End(t=self._tape.now(), of=self.of, how=how, error=text, trailers=self._redactor.headers(trailers))
-        )
+        fields = self._redactor.headers(trailers)
+        self._tape.add(End(t=self._tape.now(), of=self.of, how=how, error=text, trailers=fields, code=code))
         self._tape.commit()
 
     def _write(self, to: Side, pieces: list[Timed], *, recoded: bool = False) -> bool:

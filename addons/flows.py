@@ -27,6 +27,16 @@ def host_bytes(host: str) -> bytes:
     return host.encode() if host.isascii() else host.encode("idna")
 
 
+def version_of(message: "Request | Response") -> str:
+    """The version of HTTP as a record has it."""
+    return "HTTP/2" if message.is_http2 else message.http_version
+
+
+def is_grpc(headers: Headers) -> bool:
+    """Whether a request is a call of gRPC, in which both sides may speak at once."""
+    return any(name.lower() == b"content-type" and value.startswith(b"application/grpc") for name, value in headers)
+
+
 def declared_length(headers: Headers) -> int | None:
     """The Content-Length of a message, None when it has none, none that is a number, or several that differ."""
     value = agreed([value for name, value in headers if name.lower() == b"content-length"])
@@ -51,4 +61,6 @@ def framing_of(request: "Request", response: "Response") -> Framing:
     codings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
     if codings:
         return "chunked" if codings[-1].endswith(b"chunked") else "close"
-    return "close" if declared_length(headers) is None else "length"
+    if declared_length(headers) is not None:
+        return "length"
+    return "chunked" if response.is_http2 else "close"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.flows import url_of
+from tapeproxy.addons.flows import url_of, version_of
 from tapeproxy.addons.hostmap import REDIRECTED
 from tapeproxy.tapes.forkverdict import TICKET_HEADER, Judge, Verdict
 from tapeproxy.tapes.identity import parse_target
@@ -37,7 +37,7 @@ class ForkGate:
         """Have it decided where the answer comes from."""
         request = flow.request
         asked = Request(
-            t=0, method=request.data.method, url=url_of(request), http=request.http_version, headers=headers, body=body
+            t=0, method=request.data.method, url=url_of(request), http=version_of(request), headers=headers, body=body
         )
         verdict = self._verdicts[flow.id] = self._judge.judge(asked, tag, flow.client_conn.peername[1])
         return verdict.source
@@ -90,7 +90,7 @@ def _edit(flow: "HTTPFlow", edit: Callable[[Request], Request]) -> None:
         t=0,
         method=request.data.method,
         url=url_of(request),
-        http=request.http_version,
+        http=version_of(request),
         headers=request.headers.fields,
         body=request.raw_content or b"",
     )

@@ -27,7 +27,7 @@ from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layers
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http import SendHttp
-from mitmproxy.proxy.layers.http._base import ReceiveHttp
+from mitmproxy.proxy.layers.http._base import HttpConnection, ReceiveHttp
 from mitmproxy.proxy.layers.http._events import (
     HttpEvent,
     RequestEndOfMessage,
@@ -44,7 +44,7 @@ from tapeproxy.tapes.records import Headers
 
 type Commands = Generator[commands.Command, Any, None]
 
-_INFORMATIONAL = "tapeproxy_informational"
+INFORMATIONAL = "tapeproxy_informational"
 _TRAILERS = (RequestTrailers, ResponseTrailers)
 _LAST_CHUNK = b"0\r\n\r\n"
 # 101 is final: the connection then speaks another protocol.
@@ -53,7 +53,7 @@ _STARTS_INFORMATIONAL = re.compile(rb"HTTP/1\.\d 1(?!01)\d\d\b")
 
 def informational_of(response: Response) -> tuple[tuple[int, Headers], ...]:
     """The informational responses that came before this one, as (status, headers)."""
-    seen: tuple[tuple[int, Headers], ...] = vars(response).get(_INFORMATIONAL, ())
+    seen: tuple[tuple[int, Headers], ...] = vars(response).get(INFORMATIONAL, ())
     return seen
 
 
@@ -95,10 +95,10 @@ def stalls_on_informational() -> bool:
 
 def ends_what_has_no_body() -> bool:
     """True when this mitmproxy sends a last chunk after a 204."""
-    connection = Http1Server(_context())
+    connection = Http1Server(probe_context())
     response = Response.make(204, b"", {"Transfer-Encoding": "chunked"})
-    _run(connection, events.Start(), events.DataReceived(connection.conn, b"GET http://a/ HTTP/1.1\r\n\r\n"))
-    sent = _run(connection, ResponseHeaders(1, response), ResponseEndOfMessage(1))
+    run(connection, events.Start(), events.DataReceived(connection.conn, b"GET http://a/ HTTP/1.1\r\n\r\n"))
+    sent = run(connection, ResponseHeaders(1, response), ResponseEndOfMessage(1))
     return any(isinstance(command, commands.SendData) and command.data == _LAST_CHUNK for command in sent)
 
 
@@ -106,8 +106,8 @@ def takes_a_cut_for_an_end() -> bool:
     """True when this mitmproxy ends a body that nothing else delimits by the connection's end: it can't know better."""
     connection = _asked()
     answer = events.DataReceived(connection.conn, b"HTTP/1.1 200 OK\r\n\r\nbody")
-    seen = _run(connection, answer, events.ConnectionClosed(connection.conn))
-    return any(isinstance(event, ResponseEndOfMessage) for event in _received(seen))
+    seen = run(connection, answer, events.ConnectionClosed(connection.conn))
+    return any(isinstance(event, ResponseEndOfMessage) for event in received(seen))
 
 
 def refuses_doubled_framing() -> bool:
@@ -118,26 +118,27 @@ def refuses_doubled_framing() -> bool:
 
 def refuses_raw_paths() -> bool:
     """True when this mitmproxy refuses raw UTF-8 in the path of an absolute URL."""
-    connection = Http1Server(_context())
+    connection = Http1Server(probe_context())
     line = events.DataReceived(connection.conn, b"GET http://a/\xc3\xa9 HTTP/1.1\r\n\r\n")
-    return not any(isinstance(event, RequestHeaders) for event in _received(_run(connection, events.Start(), line)))
+    return not any(isinstance(event, RequestHeaders) for event in received(run(connection, events.Start(), line)))
 
 
 def _answers(raw: bytes) -> Iterator[HttpEvent]:
     """What mitmproxy's original client layer makes of a server's bytes in answer to a GET."""
     connection = _asked()
-    yield from _received(_run(connection, events.DataReceived(connection.conn, raw)))
+    yield from received(run(connection, events.DataReceived(connection.conn, raw)))
 
 
 def _asked() -> Http1Client:
     """mitmproxy's original client layer, once it has sent a GET."""
-    connection = Http1Client(_context())
+    connection = Http1Client(probe_context())
     get = RequestHeaders(1, Request.make("GET", "http://probe/"), end_stream=True)
-    _run(connection, events.Start(), get, RequestEndOfMessage(1))
+    run(connection, events.Start(), get, RequestEndOfMessage(1))
     return connection
 
 
-def _context() -> Context:
+def probe_context() -> Context:
+    """A connection of which both ends are open, for a probe."""
     context = Context(Client(peername=("", 0), sockname=("", 0), timestamp_start=0), Options())
     context.client.state = ConnectionState.OPEN
     context.server = Server(address=("", 0))
@@ -145,11 +146,13 @@ def _context() -> Context:
     return context
 
 
-def _run(connection: Http1Connection, *given: events.Event) -> list[commands.Command]:
+def run(connection: HttpConnection, *given: events.Event) -> list[commands.Command]:
+    """What a layer does when it is told this."""
     return [command for event in given for command in connection.handle_event(event)]
 
 
-def _received(given: list[commands.Command]) -> Iterator[HttpEvent]:
+def received(given: list[commands.Command]) -> Iterator[HttpEvent]:
+    """What of it a layer hands on as read."""
     return (command.event for command in given if isinstance(command, ReceiveHttp))
 
 
@@ -233,7 +236,7 @@ class _Informational(Http1Client):
                 return
         for command in super().read_headers(event):
             if isinstance(command, ReceiveHttp) and isinstance(command.event, ResponseHeaders):
-                vars(command.event.response)[_INFORMATIONAL] = tuple(self._seen)
+                vars(command.event.response)[INFORMATIONAL] = tuple(self._seen)
                 self._seen.clear()
             yield command
 

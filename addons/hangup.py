@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tapeproxy.addons.endings import how_it_failed
 from tapeproxy.addons.failures import Failures
+from tapeproxy.addons.h2fixes import reset_of
 from tapeproxy.addons.sockets import Resets, reset_on_close
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class HangUp:
     def error(self, flow: "HTTPFlow") -> None:
         with self._failures:
             how = how_it_failed(flow, was_reset=self._resets.was_reset(flow.server_conn))
-            if how == "client-gone":
+            if how == "client-gone" or reset_of(flow) is not None:  # a stream alone: mitmproxy says so
                 return
             if how == "reset":
                 reset_on_close(flow.client_conn)

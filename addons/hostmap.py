@@ -74,7 +74,22 @@ class HostMap:
         self._targets = {host.lower(): parse_target(url, f"{host}={url}") for host, url in rules.items()}
         self._failures = failures
 
+    def requestheaders(self, flow: "HTTPFlow") -> None:
+        if flow.request.stream:  # its server is called now, and not when all of it has come
+            self._send(flow)
+
     def request(self, flow: "HTTPFlow") -> None:
+        if not flow.request.stream:
+            self._send(flow)
+
+    def place(self, host: str, port: int) -> tuple[str, int] | None:
+        """Where a server that speaks TLS is really reached; None: at one that does not."""
+        target = self.find(host, port)
+        if target is None:
+            return host, port
+        return (target.host, target.port) if target.scheme == "https" else None
+
+    def _send(self, flow: "HTTPFlow") -> None:
         with self._failures:
             request = flow.request
             if REDIRECTED in flow.metadata:
@@ -87,7 +102,8 @@ class HostMap:
             request.data.port = target.port
             request.data.scheme = target.scheme.encode()
             request.data.path = target.prefix + request.data.path
-            if request.data.authority:
+            # In HTTP/2 this is the Host header, in HTTP/1 the place that an upstream proxy is told.
+            if request.data.authority and not request.is_http2:
                 request.data.authority = host_bytes(target.host) + b":%d" % target.port
 
     def find(self, host: str, port: int) -> Target | None:

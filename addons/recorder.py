@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 from tapeproxy.addons.endings import how_it_failed
 from tapeproxy.addons.exchange import TapedExchange
 from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.flows import declared_length, framing_of, url_of
+from tapeproxy.addons.flows import declared_length, framing_of, is_grpc, url_of, version_of
 from tapeproxy.addons.h1fixes import informational_of
+from tapeproxy.addons.h2fixes import reset_of
 from tapeproxy.addons.sockets import Resets
 from tapeproxy.addons.tape import ServedTape, Tape
 from tapeproxy.tapes.hosts import is_loopback
@@ -89,13 +90,14 @@ class Recorder:
     def requestheaders(self, flow: "HTTPFlow") -> None:
         with self.failures:
             if flow.request.method == "PRI":
-                return  # HTTP/2 unasked for: refused, and noted by Untaped
+                return  # HTTP/2 after HTTP/1: refused, and noted by Untaped
             tag, headers = split_tag(flow.request.headers.fields)
             flow.request.headers.fields = headers
             live = self._live[flow.id] = _Live(tag, headers)
             self._idle.clear()
             # Where an answer may come from a tape, the whole request has to be known first.
-            if (declared_length(headers) or 0) > MAX_BODY and self._origins is None:
+            big = (declared_length(headers) or 0) > MAX_BODY
+            if (big or (is_grpc(headers) and flow.request.is_http2)) and self._origins is None:
                 live.exchange = self._start(flow, live, b"")
                 flow.request.stream = self._tap(live.exchange, "server")
 
@@ -138,7 +140,11 @@ class Recorder:
                 how = how_it_failed(flow, was_reset=self._resets.was_reset(flow.server_conn))
                 text = flow.error.msg if flow.error else None
                 taped = None if self._origins is None or how == "client-gone" else self._origins.ending(flow)
-                exchange.end(*((how, text) if taped is None else (taped.how, taped.error)))
+                if taped is None:
+                    reset = reset_of(flow)
+                    exchange.end(how, text, code=reset.code if reset is not None and how == "reset" else None)
+                else:
+                    exchange.end(taped.how, taped.error, code=taped.code)
 
     def done(self) -> None:
         """End what is still open when mitmproxy stops: every request on a tape has an end."""
@@ -174,8 +180,8 @@ class Recorder:
             t=self._tape.now(),
             method=request.data.method,
             url=self._redactor.url(url_of(request)),
-            http=request.http_version,
-            alpn=(flow.client_conn.alpn or b"").decode("ascii") or None,
+            http=version_of(request),
+            alpn=(flow.client_conn.alpn or b"").decode("ascii") or None if flow.client_conn.tls else None,
             headers=headers,
             body=body,
             lane=self._redactor.text(tag.lane) if tag else None,
@@ -197,7 +203,7 @@ class Recorder:
             of=of,
             status=response.status_code,
             reason=self._redactor.content(response.data.reason),
-            http=response.http_version,
+            http=version_of(response),
             headers=headers(response.headers.fields),
             framing=framing_of(flow.request, response),
             informational=tuple((status, headers(fields)) for status, fields in informational_of(response)),

@@ -65,10 +65,10 @@ class Untaped:
             self.note("client-refused-ca", data.conn.sni or host, port, text)
 
     def request(self, flow: "HTTPFlow") -> None:
-        """Note the preface of HTTP/2 without negotiation, which mitmproxy has just refused."""
+        """Note the preface of HTTP/2 on a connection that spoke HTTP/1 before, which mitmproxy has just refused."""
         if flow.request.method == "PRI":
             with self._failures:
-                text = "a client spoke HTTP/2 without negotiating it (gRPC does) and was disconnected"
+                text = "a client changed to HTTP/2 without negotiating it and was disconnected"
                 self.note("h2-refused", flow.request.host, flow.request.port, text)
 
     def refused(self, line: bytes, reason: str, server: tuple[str, int] | None) -> None:

@@ -88,12 +88,22 @@ class UpstreamProxy:
         self._no_proxy = tuple(no_proxy)
         self._failures = failures
 
+    def requestheaders(self, flow: "HTTPFlow") -> None:
+        if flow.request.stream:  # its server is called now, and not when all of it has come
+            self._send(flow)
+
     def request(self, flow: "HTTPFlow") -> None:
+        if not flow.request.stream:
+            self._send(flow)
+
+    def _send(self, flow: "HTTPFlow") -> None:
         with self._failures:
             request, proxy = flow.request, self._upstream
             direct = bypasses(request.host, request.port, self._no_proxy)
             # The connection object is shared by all requests of one client connection: set it either way.
             flow.server_conn.via = None if direct else (proxy.scheme, (proxy.host, proxy.port))
+            if request.is_http2:
+                return  # there it is the Host header
             if direct or request.scheme == "https":
                 request.data.authority = b""  # absolute-form is for proxies; a tunnel leads to the host itself
             elif request.data.authority and proxy.credentials:

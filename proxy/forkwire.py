@@ -33,6 +33,12 @@ class ForkWire(RecordWire):
         """Have `judge` decide; before `start`."""
         self._judge, self._tape_port = judge, port
 
+    def _speaks_http2(self, host: str, port: int) -> bool | None:
+        return self._judge.speaks_http2(host, port)
+
+    def _plain_port(self) -> int:
+        return self._tape_port
+
     def _settings(self) -> dict[str, Any]:
         # What is not HTTP can't be decided about, so it does not pass.
         return super()._settings() | {"rawtcp": False}

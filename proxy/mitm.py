@@ -24,6 +24,7 @@ from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.mitmlog import MitmLog
 from tapeproxy.addons.tape import Tape
 from tapeproxy.addons.untaped import Untaped
+from tapeproxy.proxy.alpn import Servers
 from tapeproxy.proxy.pemfiles import replace
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError
 from tapeproxy.tapes.redaction import Redactor
@@ -180,11 +181,12 @@ class MitmWire(abc.ABC):
         from mitmproxy.exceptions import OptionsError
         from mitmproxy.master import Master
 
-        from tapeproxy.addons import h1fixes
+        from tapeproxy.addons import h1fixes, h2fixes
         from tapeproxy.addons.sockets import Resets
 
         resets = Resets()
         h1fixes.apply(resets.was_reset, self._refused)
+        h2fixes.apply()
         # The CA's place has to be known before TlsConfig is added, or mitmproxy makes one in the home folder.
         settings: Any = mitm_options.Options(confdir=str(self._options.confdir))
         master = self._master = Master(settings)
@@ -203,10 +205,18 @@ class MitmWire(abc.ABC):
         from tapeproxy.addons.hangup import HangUp
         from tapeproxy.addons.hostmap import HostMap
         from tapeproxy.addons.inline import InlineHooks
+        from tapeproxy.addons.negotiation import Negotiation
         from tapeproxy.addons.quickack import QuickAck
-        from tapeproxy.addons.upstream import UpstreamProxy, parse_upstream
+        from tapeproxy.addons.upstream import UpstreamProxy, bypasses, parse_upstream
 
-        failures = self.failures
+        failures, given = self.failures, self._options
+        hosts = HostMap(given.hosts, failures)
+        upstream = None if given.upstream is None else parse_upstream(given.upstream)
+        servers = Servers(
+            hosts.place,
+            lambda host, port: None if bypasses(host, port, given.no_proxy) else upstream,
+            self._speaks_http2,
+        )
         addons: list[object] = [
             InlineHooks(failures),
             QuickAck(failures),
@@ -214,11 +224,20 @@ class MitmWire(abc.ABC):
             *self._taping(resets),
             HangUp(resets, failures),
             *self._gates(),
-            HostMap(self._options.hosts, failures),
+            Negotiation(servers.speak_http2, failures, self._plain_port()),
+            hosts,
         ]
-        if self._options.upstream is not None:
-            addons.append(UpstreamProxy(parse_upstream(self._options.upstream), self._options.no_proxy, failures))
+        if upstream is not None:
+            addons.append(UpstreamProxy(upstream, given.no_proxy, failures))
         return addons
+
+    def _speaks_http2(self, _host: str, _port: int) -> bool | None:
+        """Whether HTTP/2 is spoken with a server, where it is known without asking it."""
+        return None
+
+    def _plain_port(self) -> int:
+        """A port of our own on loopback with which HTTP/1.1 is spoken; 0: there is none."""
+        return 0
 
     def _settings(self) -> dict[str, Any]:
         from tapeproxy.addons.upstream import parse_upstream
@@ -229,7 +248,7 @@ class MitmWire(abc.ABC):
             "listen_port": given.port,
             "connection_strategy": "lazy",  # a request is on the tape before anybody is called
             "upstream_cert": False,
-            "http2": False,  # until the replay wire speaks it too
+            "http2_ping_keepalive": 0,  # servers of gRPC break off with who pings them unasked
             "tcp_timeout": _NEVER,
             # A server that sends both length and chunked is the agent's affair, as it would be without us.
             "validate_inbound_headers": False,

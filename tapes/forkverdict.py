@@ -35,6 +35,10 @@ class Judge(Protocol):
         """The wire has refused a request itself, which it could not read: `line` is its first."""
         ...
 
+    def speaks_http2(self, host: str, port: int) -> bool | None:
+        """Whether the tape's agent spoke HTTP/2 with a server over TLS; None: it did not speak with it."""
+        ...
+
     def ended(self, verdict: Verdict) -> None:
         """The exchange that this was decided about is over."""
         ...

@@ -37,6 +37,9 @@ class Judge:
         assert reason
         self.unread.append(line)
 
+    def speaks_http2(self, host: str, port: int) -> bool | None:
+        return None
+
     def ended(self, verdict: Verdict) -> None:
         self.over.append(verdict)
 

@@ -136,12 +136,21 @@ def test_a_secret_in_a_note_is_redacted(record: Make) -> None:
     assert secret not in note.text
 
 
-def test_http2_without_negotiation_is_refused_and_noted(record: Make) -> None:
-    with record() as recording, recording.tunnel("127.0.0.1", 9) as sock:
-        sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        assert read_all(sock) == b""
+def test_http2_after_http1_is_refused_and_noted(record: Make) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        record() as recording,
+        recording.tunnel("127.0.0.1", server.getsockname()[1]) as sock,
+    ):
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        peer, _ = server.accept()
+        with peer:
+            peer.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+            assert read_until(sock, b"\r\n\r\n").startswith(b"HTTP/1.1 204 ")
+            sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            assert read_all(sock) == b""
     assert [note.what for note in recording.tape().notes] == ["h2-refused"]
-    assert recording.tape().exchanges == []
+    assert len(recording.tape().exchanges) == 1
     assert recording.wire.failures.count == 0
 
 
