@@ -76,6 +76,8 @@ def install() -> None:
     hooks.on_import("httpcore2", _patch_httpcore)
     hooks.on_import("aiohttp.client_reqrep", _patch_aiohttp_request)
     hooks.on_import("aiohttp.client", _patch_aiohttp_session)
+    hooks.on_import("grpc._compression", _patch_grpc)
+    hooks.on_import("grpc.aio._channel", _patch_grpc_aio)
 
 
 def _patch_http_client(module: Any) -> None:
@@ -137,6 +139,36 @@ def _add_to_request(pool: Any, request: Any) -> None:
     headers = list(request.headers)
     if not any(name.lower() == _HEADER for name, _ in headers):
         request.headers = [*headers, (_HEADER, tag().encode())]
+
+
+def _patch_grpc(module: Any) -> None:
+    """Every call of a channel of gRPC has its metadata made here. Where its channel leads is not known here."""
+    augment = module.augment_metadata
+
+    def augment_metadata(metadata: Any, compression: Any) -> Any:
+        return (*(augment(metadata, compression) or ()), *_tagged(metadata))
+
+    module.augment_metadata = resemble(augment_metadata, augment)
+
+
+def _patch_grpc_aio(module: Any) -> None:
+    cls = module._BaseMultiCallable
+    init = cls._init_metadata
+
+    def init_metadata(metadata: Any = None, compression: Any = None) -> Any:
+        # With a compression it asks the function above, which has tagged it.
+        made = init(metadata, compression)
+        return made if compression else type(made)(*made, *_tagged(made))  # never the agent's own object
+
+    cls._init_metadata = staticmethod(resemble(init_metadata, init))
+
+
+def _tagged(metadata: Any) -> Any:
+    """The pair to be added to the metadata of a call."""
+    pairs: list[tuple[str, str]] = []
+    if _wire is not None and not any(key == HEADER for key, _ in metadata or ()):
+        _attempt(lambda: pairs.append((HEADER, tag())))
+    return pairs
 
 
 def _patch_aiohttp_request(module: Any) -> None:
