@@ -223,9 +223,26 @@ class Connection(asyncio.BufferedProtocol):
             self._hear(data)
             return
         self.origin = b"https://" + self.authority.removesuffix(b":443")
-        context = self._server.tls_context(self._tunnel_host(), self._server.replayer.speaks_http2(self.origin))
-        self._tls = TlsChannel(context, self._server.room)
-        self._decrypt(self._tls, data)
+        self._shake_hands(bytes(data))
+
+    def _shake_hands(self, hello: bytes) -> None:
+        replayer = self._server.replayer
+        http2 = replayer.speaks_http2(self.origin)
+        if http2 is None and replayer.known is not None:  # the tape is still being read
+            self._transport.pause_reading()
+            self._server.waiting.append(lambda: self._shake_late(hello))
+            return
+        self._tls = TlsChannel(self._server.tls_context(self._tunnel_host(), http2 is True), self._server.room)
+        self._decrypt(self._tls, hello)
+
+    def _shake_late(self, hello: bytes) -> None:
+        if self.closing:
+            return
+        self._transport.resume_reading()
+        try:
+            self._shake_hands(hello)
+        except Exception as error:
+            self.talk.fail(error)
 
     def _speak_http2(self) -> None:
         from tapeproxy.proxy.http2 import Http2

@@ -6,7 +6,7 @@ it again when the wire has sent the request there.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import cached_property, reduce
+from functools import reduce
 
 from tapeproxy.proxy.replayer import Asked, Decision, Replayer, Upstream
 from tapeproxy.tapes.course import Step
@@ -15,7 +15,7 @@ from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.forkplan import ForkPlan, Outgoing
 from tapeproxy.tapes.forkverdict import TICKET_HEADER, Verdict
 from tapeproxy.tapes.hosts import is_loopback
-from tapeproxy.tapes.identity import origin_of, parse_target
+from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.lanes import LANE_HEADER, LaneTag, format_tag
 from tapeproxy.tapes.matching import Ask
 from tapeproxy.tapes.records import End, Request
@@ -92,15 +92,7 @@ class ForkJudge:
     def speaks_http2(self, host: str, port: int) -> bool | None:
         """Whether the tape's agent spoke HTTP/2 with a server over TLS; None: it did not speak with it."""
         name = f"[{host}]" if ":" in host else host
-        origin = origin_of(f"https://{name}:{port}/".encode("latin-1", "replace"))
-        if self._replayer.speaks_http2(origin):
-            return True
-        return False if origin in self._origins else None
-
-    @cached_property
-    def _origins(self) -> set[bytes]:
-        """Scheme, host and port of all servers on the tape."""
-        return {origin_of(card.ask.url) for card in self._replayer.index.cards()}
+        return self._replayer.speaks_http2(f"https://{name}:{port}".encode("latin-1", "replace"))
 
     def ended(self, verdict: Verdict) -> None:
         """The exchange is over."""

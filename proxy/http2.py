@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import h2.events as events
 from h2.config import H2Configuration
-from h2.connection import ConnectionState, H2Connection
+from h2.connection import ConnectionInputs, H2Connection, H2ConnectionStateMachine
 from h2.errors import ErrorCodes
 from h2.exceptions import DenialOfServiceError, ProtocolError
 from h2.settings import SettingCodes
@@ -37,6 +37,13 @@ _RESETS = 1000
 """Streams that a client may take back beyond those that were answered (CVE-2023-44487)."""
 
 
+class _States(H2ConnectionStateMachine):
+    """Those of the library, for which a client's GOAWAY is the end of all."""
+
+    def process_input(self, input_: ConnectionInputs) -> list[Event]:
+        return [] if input_ is ConnectionInputs.RECV_GOAWAY else super().process_input(input_)
+
+
 class Http2:
     """The talk of one connection (`proxy.connection.Talk`). `window_of` and the like are for its streams."""
 
@@ -52,6 +59,7 @@ class Http2:
             normalize_outbound_headers=False,
         )
         self.frames = H2Connection(config)
+        self.frames.state_machine = _States()
         self.paused = False
         """The client reads too slowly."""
         self._server = server
@@ -91,6 +99,8 @@ class Http2:
             self._broken(error)
             return b""
         for event in received:
+            if self.connection.closing:
+                break
             self._hear(event)
         self.flush()
         return b""
@@ -142,8 +152,7 @@ class Http2:
             case events.RemoteSettingsChanged():
                 self._drain(self._in_turn())
             case events.ConnectionTerminated():
-                # The client begins nothing more, and may still wait for what it has begun; the library thinks not.
-                self.frames.state_machine.state = ConnectionState.SERVER_OPEN
+                # The client begins nothing more, and may still wait for what it has begun.
                 self.connection.half_closed = True
                 self._look()
             case _:

@@ -168,14 +168,15 @@ class Replayer:
             return True
         return not inside and self.index.is_certain(ask)
 
-    def speaks_http2(self, origin: bytes) -> bool:
-        """Whether the agent spoke HTTP/2 with this server (scheme and authority) when it was recorded."""
-        if not self.index.http2:
-            return False
+    def speaks_http2(self, origin: bytes) -> bool | None:
+        """Whether the agent spoke HTTP/2 with this server (scheme and authority) when it was recorded.
+
+        None: it did not speak with it, as far as the tape has been read.
+        """
         try:
-            return origin_of(self._redact_url(origin + b"/")) in self.index.http2
+            return self.index.speaks_http2(origin_of(self._redact_url(origin + b"/")))
         except ValueError:
-            return False
+            return None
 
     def decide(self, asked: Asked) -> Decision:
         """What to do with a request."""

@@ -26,6 +26,7 @@ from tapeproxy.tapes.exchanges import Exchange, Shelved
 from tapeproxy.tapes.identity import Identity, origin_of
 from tapeproxy.tapes.reading import PLAIN, Reading
 
+_AFTER_SCHEME = len(b"https://")
 _AT_ONCE = 128
 """Identities that are computed at one look-up without more ado."""
 
@@ -170,8 +171,7 @@ class Index:
         self._by_lane = by_lane
         self._reading = reading
         self._known = 0
-        self.http2: set[bytes] = set()
-        """Scheme, host and port of those whose clients spoke HTTP/2 with them."""
+        self._versions: dict[bytes, bool] = {}  # by the beginning of the URL, whether HTTP/2 was spoken
         self.extend(len(exchanges) if until is None else until)
 
     def extend(self, until: int) -> None:
@@ -188,8 +188,10 @@ class Index:
             except ValueError as error:
                 raise ValueError(f"exchange {card.number}: {error}") from None
             self._cards.append(card)
-            if exchange.request.alpn == "h2" or exchange.request.http.startswith("HTTP/2"):
-                self.http2.add(origin_of(exchange.request.url))
+            after = ask.url.find(b"/", _AFTER_SCHEME)
+            place = ask.url if after < 0 else ask.url[:after]
+            if not self._versions.get(place):
+                self._versions[place] = exchange.request.alpn == "h2" or exchange.request.http.startswith("HTTP/2")
         self._known = max(self._known, until)
 
     def is_certain(self, ask: Ask) -> bool:
@@ -240,6 +242,11 @@ class Index:
     def used(self) -> Cards:
         """The exchanges with the world whose answers were given out, in tape order."""
         return Cards([card for card in self._cards if card.used and not card.inside])
+
+    def speaks_http2(self, origin: bytes) -> bool | None:
+        """Whether HTTP/2 was spoken with a server, as `origin_of` names it; None: nothing was, as far as is known."""
+        found = [http2 for place, http2 in self._versions.items() if origin_of(place + b"/") == origin]
+        return any(found) if found else None
 
     def at_place(self, ask: Ask) -> list[Card]:
         """The exchanges with this method, host and path that this request may have, used or not, in tape order."""

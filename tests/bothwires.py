@@ -6,6 +6,7 @@ from pathlib import Path
 
 from authority import Authority
 from origin import Handler, Origin
+from origin2 import Origin2
 from recording import Recording
 from served import serve
 from wireclients import Way
@@ -39,7 +40,7 @@ class BothWires:
         with self.origin(answer) as origin:
             return self.record_at(origin, play)
 
-    def record_at[T](self, origin: Origin, play: Callable[[Way], T]) -> T:
+    def record_at[T](self, origin: Origin | Origin2, play: Callable[[Way], T]) -> T:
         """What `play` hears live from `origin`."""
         trust = self._authority.cert
         recording = Recording(self._folder, self._authority, head=HEAD, upstream_ca=trust, hosts={HOST: origin.url})

@@ -81,14 +81,12 @@ class Client2:
         """Read once. `gone` is set when there is nothing more."""
         try:
             data = self.sock.recv(1 << 16)
-        except (ConnectionError, ssl.SSLEOFError):
+            for event in self.frames.receive_data(data):
+                self._take(event)
+            self.flush()
+        except (ConnectionError, ssl.SSLError):
             data = b""
-        if not data:
-            self.gone = True
-            return
-        for event in self.frames.receive_data(data):
-            self._take(event)
-        self.flush()
+        self.gone = not data
 
     def flush(self) -> None:
         data = self.frames.data_to_send()

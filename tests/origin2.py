@@ -152,6 +152,7 @@ class Origin2:
             tls.set_alpn_protocols(["h2", "http/1.1"])
         self._errors: list[BaseException] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name="origin2")
@@ -187,6 +188,7 @@ class Origin2:
             self._errors.append(error)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
         talk = writer.get_extra_info("ssl_object")
         try:
             if talk is None or talk.selected_alpn_protocol() == "h2":
@@ -195,6 +197,7 @@ class Origin2:
         except (ConnectionError, ssl.SSLError, ProtocolError):
             pass
         finally:
+            self._writers.discard(writer)
             writer.close()
 
     def _main(self) -> None:
@@ -211,6 +214,10 @@ class Origin2:
         self._ready.set()
         await self._done.wait()
         server.close()
-        for task in [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.sleep(0)
+        for writer in self._writers:
+            writer.transport.abort()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=PATIENCE)

@@ -34,7 +34,8 @@ def test_a_server_is_asked_once_by_all_who_want_to_know(authority: Authority) ->
 
     with Origin2(never, authority.serving("127.0.0.1")) as origin:
         assert asyncio.run(ask(origin.port)) == [True] * 5
-        assert (origin.lines, origin.calls) == (1, [])
+        assert origin.lines <= 1  # it may not have noticed yet
+        assert origin.calls == []
 
 
 def test_it_is_asked_through_the_upstream_proxy(tmp_path: Path, authority: Authority) -> None:
