@@ -7,6 +7,8 @@ from tapeproxy.tapes.records import Framing, Headers
 if TYPE_CHECKING:
     from mitmproxy.http import Request, Response
 
+MAX_BODY = 32 << 20
+"""Bytes of request body in one record: as control characters in JSON it stays below the reader's line limit."""
 _PORTS = {"http": 80, "https": 443}
 
 

@@ -78,6 +78,9 @@ class HostMap:
         if flow.request.stream:  # its server is called now, and not when all of it has come
             self._send(flow)
 
+    def request_grows(self, flow: "HTTPFlow") -> None:
+        self.requestheaders(flow)
+
     def request(self, flow: "HTTPFlow") -> None:
         if not flow.request.stream:
             self._send(flow)

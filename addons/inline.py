@@ -19,6 +19,7 @@ socket. Where it does not come out as it should, as with another version, everyt
 import inspect
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,12 +38,15 @@ from mitmproxy.proxy.commands import (
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.events import DataReceived, Event, HookCompleted, OpenConnectionCompleted, Start
 from mitmproxy.proxy.layers.http import HTTPMode, HttpStream
+from mitmproxy.proxy.layers.http._events import RequestData
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHook, HttpResponseHeadersHook, HttpResponseHook
 
 from tapeproxy.addons.failures import Failures
+from tapeproxy.addons.flows import MAX_BODY
 from tapeproxy.addons.sockets import proxy_server
 
 if TYPE_CHECKING:
+    from mitmproxy.http import HTTPFlow
     from mitmproxy.options import Options
     from mitmproxy.proxy.layer import Layer
     from mitmproxy.tls import TlsData
@@ -50,6 +54,8 @@ if TYPE_CHECKING:
 type _Calls = list[Callable[..., Any]]
 
 _AT_ONCE = (HttpRequestHook, HttpResponseHeadersHook, HttpResponseHook)
+_HELD = 1 << 20
+"""Bytes of what was held of a request that are passed on at once."""
 _PIECES = 4
 """How many writes are joined at most: the first should not wait for long."""
 
@@ -113,8 +119,26 @@ class InlineHooks:
         return True
 
 
+@dataclass
+class RequestGrowsHook(StartHook):  # type: ignore[no-untyped-call]  # mitmproxy's __init_subclass__
+    """A request whose length nobody knew has become too large to be held: it is streamed if an addon says how."""
+
+    flow: "HTTPFlow"
+
+
 class _InlineStream(HttpStream):
     """One exchange; calls its hooks itself."""
+
+    def check_body_size(self, request: bool) -> Generator[Command, Any, bool]:
+        if request and len(self.request_body_buf) > MAX_BODY and self.run(RequestGrowsHook(self.flow)):
+            if self.flow.request.stream:
+                held = bytes(self.request_body_buf)
+                self.request_body_buf.clear()  # type: ignore[no-untyped-call]  # mitmproxy's
+                yield from self.start_request_stream()
+                for at in range(0, len(held), _HELD):
+                    yield from self.handle_event(RequestData(self.stream_id, held[at : at + _HELD]))
+            return False
+        return (yield from super().check_body_size(request))
 
     @staticmethod
     def run(hook: StartHook) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from tapeproxy.addons.endings import how_it_failed
 from tapeproxy.addons.exchange import TapedExchange
 from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.flows import declared_length, framing_of, is_grpc, url_of, version_of
+from tapeproxy.addons.flows import MAX_BODY, declared_length, framing_of, is_grpc, url_of, version_of
 from tapeproxy.addons.h1fixes import informational_of
 from tapeproxy.addons.h2fixes import reset_of
 from tapeproxy.addons.sockets import Resets
@@ -25,9 +25,6 @@ from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
     from mitmproxy.http import HTTPFlow
-
-MAX_BODY = 32 << 20
-"""Bytes of request body in one record: as control characters in JSON it stays below the reader's line limit."""
 
 
 class Origins(Protocol):
@@ -98,6 +95,14 @@ class Recorder:
             # Where an answer may come from a tape, the whole request has to be known first.
             big = (declared_length(headers) or 0) > MAX_BODY
             if (big or (is_grpc(headers) and flow.request.is_http2)) and self._origins is None:
+                live.exchange = self._start(flow, live, b"")
+                flow.request.stream = self._tap(live.exchange, "server")
+
+    def request_grows(self, flow: "HTTPFlow") -> None:
+        """More has come than one record holds: stream it, if what answers it need not see it whole."""
+        with self.failures:
+            live = self._live.get(flow.id)
+            if live is not None and live.exchange is None and self._origins is None:
                 live.exchange = self._start(flow, live, b"")
                 flow.request.stream = self._tap(live.exchange, "server")
 

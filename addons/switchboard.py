@@ -144,6 +144,10 @@ class Switchboard:
             run.untaped.request(flow)
             run.recorder.request(flow)
 
+    def request_grows(self, flow: "HTTPFlow") -> None:
+        if (run := self._runs.get(flow.client_conn)) is not None and flow.response is None:
+            run.recorder.request_grows(flow)
+
     def responseheaders(self, flow: "HTTPFlow") -> None:
         if (run := self._runs.get(flow.client_conn)) is not None:
             run.recorder.responseheaders(flow)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tapeproxy.tapes.decoder import Ending, Entry, TapeDecoder
 from tapeproxy.tapes.errors import Place, TapeFormatError
-from tapeproxy.tapes.exchanges import Exchange, Tape, assembling
+from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape, assembling
 from tapeproxy.tapes.records import Chunks, End, Like, Request, Response, Seal
 
 _PIECE = 1 << 18
@@ -22,6 +22,9 @@ class _Shelf:
 
     def begin(self, exchange: Exchange, like: Like | None) -> None:
         self.all.append(exchange)
+
+    def keep(self, exchange: Exchange, chunk: Chunk) -> Chunk:
+        return chunk
 
     def end(self, exchange: Exchange) -> None:
         pass

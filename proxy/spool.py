@@ -39,8 +39,31 @@ _WRITE = 1 << 20
 _BASES = 1024
 """Bodies that later ones may be pieces of."""
 
+_LARGE = 4 << 20
+"""Bytes of chunks of one exchange; what comes beyond is written out at once, and read when it is used."""
+
 type _Piece = tuple[int, int]
 """Where bytes begin in the file, and how many they are."""
+
+
+class _LargeChunk(Chunk):
+    """A chunk of a large body, on disk."""
+
+    __slots__ = ("file", "piece")
+    file: "_File"
+    piece: _Piece
+
+    def __init__(self, t: int | None, file: "_File", piece: _Piece) -> None:
+        for name, value in (("t", t), ("file", file), ("piece", piece)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def data(self) -> bytes:
+        return self.file.get(self.piece)
+
+    @property
+    def size(self) -> int:
+        return self.piece[1]
 
 
 @dataclass(slots=True)
@@ -82,7 +105,7 @@ class SpooledExchanges(Shelved):
         item = self._items[at]
         if isinstance(item, Exchange):
             return item
-        return item.rest if isinstance(item.rest, Exchange) else _thaw(self._file.get(item.rest))
+        return item.rest if isinstance(item.rest, Exchange) else _thaw(self._file.get(item.rest), self._file)
 
     def request_body(self, at: int) -> bytes:
         # A miss compares its request with every one on the tape: no exchange is put together for that.
@@ -104,6 +127,7 @@ class Spool:
         self._file = _File()
         self._items: list[Exchange | _Out] = []
         self._early: set[int] = set()
+        self._open: dict[int, int] = {}  # bytes of chunks of exchanges that have not ended
         self.settled = 0
         """How many exchanges have ended, up to the first that has not."""
         self._likes: dict[int, Like] = {}
@@ -114,10 +138,18 @@ class Spool:
         if like is not None and self._whole <= 0:
             self._likes[exchange.number] = like
 
+    def keep(self, exchange: Exchange, chunk: Chunk) -> Chunk:
+        size = self._open[exchange.number] = self._open.get(exchange.number, 0) + len(chunk.data)
+        if size <= _LARGE or self._file.full:
+            return chunk
+        return _LargeChunk(chunk.t, self._file, self._file.put(chunk.data))
+
     def end(self, exchange: Exchange) -> None:
+        self._open.pop(exchange.number, None)
         like = self._likes.pop(exchange.number, None)
         if self._whole > 0:
-            self._whole -= _weight(exchange) + len(exchange.request_body)
+            assert isinstance(exchange.request.body, bytes)  # the decoder resolves references
+            self._whole -= _weight(exchange) + len(exchange.request.body)
         elif not self._file.full:
             self._items[exchange.number - 1] = self._put_out(exchange, like)
         self._early.add(exchange.number)
@@ -172,16 +204,24 @@ def _cut(pieces: Sequence[_Piece], start: int, end: int) -> Iterator[_Piece]:
 def _weight(exchange: Exchange) -> int:
     """About what an exchange takes in memory, without its request's body."""
     chunks = (*exchange.chunks, *exchange.uploads)
-    return _OVERHEAD + sum([len(chunk.data) + _CHUNK_OVERHEAD for chunk in chunks])
+    return _OVERHEAD + sum([_CHUNK_OVERHEAD + (0 if type(chunk) is _LargeChunk else chunk.size) for chunk in chunks])
 
 
 def _freeze(exchange: Exchange) -> bytes:
-    chunks, uploads = ([(chunk.t, chunk.data) for chunk in side] for side in (exchange.chunks, exchange.uploads))
+    chunks, uploads = ([_frozen(chunk) for chunk in side] for side in (exchange.chunks, exchange.uploads))
     state = (exchange.number, exchange.index, exchange.request, exchange.response, chunks, uploads, exchange.end)
     return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
 
 
-def _thaw(data: bytes) -> Exchange:
+def _frozen(chunk: Chunk) -> "tuple[int | None, bytes | _Piece]":
+    return chunk.t, chunk.piece if isinstance(chunk, _LargeChunk) else chunk.data
+
+
+def _thawed(t: int | None, data: "bytes | _Piece", file: "_File") -> Chunk:
+    return Chunk(t, data) if isinstance(data, bytes) else _LargeChunk(t, file, data)
+
+
+def _thaw(data: bytes, file: "_File") -> Exchange:
     # Nobody else can have written it: the file has no name.
     number, index, request, response, chunks, uploads, end = pickle.loads(data)
     return Exchange(
@@ -189,8 +229,8 @@ def _thaw(data: bytes) -> Exchange:
         index=index,
         request=request,
         response=response,
-        chunks=[Chunk(t, data) for t, data in chunks],
-        uploads=[Chunk(t, data) for t, data in uploads],
+        chunks=[_thawed(t, data, file) for t, data in chunks],
+        uploads=[_thawed(t, data, file) for t, data in uploads],
         end=end,
     )
 

@@ -82,7 +82,7 @@ def render(exchange: Exchange, *, http10: bool = False) -> Answer:
         return dropped(_ENDINGS.get(how, "cut"), code)
     chunked = response.framing == "chunked" and not http10
     parts = _parts(exchange, response, chunked, complete=how == "complete", http10=http10)
-    size = sum([len(chunk.data) for chunk in exchange.chunks])
+    size = sum([chunk.size for chunk in exchange.chunks])
     if how != "complete":
         return Answer(parts, _ENDINGS[how], size, code=code)
     delimited = chunked or response.framing in ("length", "none") or _bodiless(exchange, response)
@@ -118,8 +118,8 @@ def _parts(exchange: Exchange, response: Response, chunked: bool, *, complete: b
     for chunk in exchange.chunks:
         due = max(due, chunk.t - start) if chunk.t is not None else due
         # A chunk of no bytes would end the body.
-        if chunk.data:
-            yield Part(due, b"%x\r\n%b\r\n" % (len(chunk.data), chunk.data) if chunked else chunk.data)
+        if data := chunk.data:
+            yield Part(due, b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
     if chunked and complete:
         trailers = exchange.end.trailers if exchange.end is not None else ()
         due = max(due, exchange.end.t - start) if exchange.end is not None else due
@@ -141,7 +141,7 @@ def _headers(exchange: Exchange, response: Response, chunked: bool, *, complete:
         headers = _without(headers, frozenset({b"transfer-encoding"}))
     if response.framing != "length" or not complete:
         return headers
-    length = b"%d" % sum([len(chunk.data) for chunk in exchange.chunks])
+    length = b"%d" % sum([chunk.size for chunk in exchange.chunks])
     said = [value for name, value in headers if name.lower() == b"content-length"]
     if not said:
         return (*headers, (b"content-length", length))

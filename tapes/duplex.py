@@ -86,7 +86,7 @@ def _places(exchange: Exchange) -> tuple[list[int], list[int]]:
     """When the pieces of the request came, after it had begun, and how many bytes had come with them."""
     assert isinstance(exchange.request.body, bytes)  # the decoder resolves references
     times = accumulate(((chunk.t or 0) - exchange.request.t for chunk in exchange.uploads), max)
-    sizes = accumulate((len(chunk.data) for chunk in exchange.uploads), initial=len(exchange.request.body))
+    sizes = accumulate((chunk.size for chunk in exchange.uploads), initial=len(exchange.request.body))
     return list(times), list(sizes)[1:]
 
 

@@ -38,6 +38,11 @@ class Chunk:
     t: int | None
     data: bytes
 
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.data)
+
 
 @dataclass(slots=True)
 class Exchange:
@@ -87,6 +92,10 @@ class Shelf(Protocol):
         """An exchange begins; `like` is how its body stands on the tape, where it is a reference."""
         ...
 
+    def keep(self, exchange: Exchange, chunk: Chunk) -> Chunk:
+        """A chunk of this exchange has come: what is to stand for it."""
+        ...
+
     def end(self, exchange: Exchange) -> None:
         """Nothing is added to this exchange any more."""
         ...
@@ -104,6 +113,9 @@ class _InMemory:
 
     def begin(self, exchange: Exchange, like: Like | None) -> None:
         self._exchanges.append(exchange)
+
+    def keep(self, exchange: Exchange, chunk: Chunk) -> Chunk:
+        return chunk
 
     def end(self, exchange: Exchange) -> None:
         pass
@@ -174,8 +186,12 @@ def assembling(entries: Iterable[Entry], source: str, shelf: Shelf) -> Iterator[
                 shelf.end(exchange)
                 assert tape is not None
                 tape.ended = max(tape.ended, record.t)
-            case Response() | Chunks():
-                _attach(by_index[record.of], record)
+            case Response():
+                by_index[record.of].response = record
+            case Chunks():
+                exchange = by_index[record.of]
+                side = exchange.chunks if record.to == "client" else exchange.uploads
+                side.extend(shelf.keep(exchange, chunk) for chunk in _chunks(record))
             case _:
                 assert tape is not None
                 _place(tape, number, entry.index, record)
@@ -244,14 +260,6 @@ def _place(tape: Tape, number: int, index: int, record: Record) -> None:
             tape.seal = record
         case _:
             pass  # unknown kinds are skipped here and kept by whoever rewrites a tape
-
-
-def _attach(exchange: Exchange, record: Response | Chunks) -> None:
-    if isinstance(record, Response):
-        exchange.response = record
-    else:
-        side = exchange.chunks if record.to == "client" else exchange.uploads
-        side.extend(_chunks(record))
 
 
 def _chunks(record: Chunks) -> Iterator[Chunk]:

@@ -141,7 +141,8 @@ class LeftoverScanner:
         for _, data in chunks.parts:
             assert isinstance(data, bytes)  # the decoder resolves references
             side = bodies.response if chunks.to == "client" else bodies.request
-            side += data
+            if self._largest is None or len(side) <= self._largest:  # of one that is too large no more is needed
+                side += data
 
     def _bodies(self, index: int) -> Iterator[Leftover]:
         bodies = self._open.get(index)

@@ -87,7 +87,7 @@ def summarise(exchange: Exchange) -> Row:
         tokens_in=None if call is None else call.tokens_in,
         tokens_out=None if call is None else call.tokens_out,
         chunks=len(exchange.chunks),
-        size=sum(len(chunk.data) for chunk in exchange.chunks),
+        size=sum(chunk.size for chunk in exchange.chunks),
         first_byte=_since(request.t, first),
         total=_since(request.t, None if end is None else end.t),
         error=call.error if call is not None and call.error else None if end is None else end.error,

@@ -13,7 +13,7 @@ from authority import Authority
 from origin import Call, Gate, Origin
 from recording import KEY, Recording, read_until
 
-from tapeproxy.addons.recorder import MAX_BODY
+from tapeproxy.addons.flows import MAX_BODY
 from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.tapes.records import Chunks, End, Record, Request, Response
 from tapeproxy.tapes.redaction import Redactor
@@ -389,6 +389,25 @@ class FailingTape:
         return self._writer.add(record)
 
 
+class Watched:
+    """A tape that opens a gate when a request is on it."""
+
+    def __init__(self, writer: TapeWriter, asked: Gate) -> None:
+        self._writer = writer
+        self._asked = asked
+        self.now = writer.now
+
+    def add(self, record: Record) -> int:
+        number = self._writer.add(record)
+        if isinstance(record, Request):
+            self._writer.commit()
+            self._asked.open()
+        return number
+
+    def commit(self) -> None:
+        self._writer.commit()
+
+
 @pytest.mark.parametrize("good", [0, 1, 2, 4])
 def test_a_tape_that_fails_changes_nothing_for_the_client(record: Make, good: int) -> None:
     with (
@@ -444,14 +463,43 @@ def test_an_answer_that_comes_before_the_end_of_a_big_upload(record: Make) -> No
     assert recording.wire.failures.count == 0
 
 
-def test_a_big_chunked_upload_is_buffered_and_taped_in_chunks(record: Make) -> None:
+def test_a_big_upload_of_unknown_length_streams_from_where_it_is_too_big(
+    record: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 200_000
+    monkeypatch.setattr("tapeproxy.addons.inline.MAX_BODY", most)
+    early: list[int] = []
+    gone_on = Gate()
+
     async def swallow(call: Call) -> None:
         await call.reply(b"%d" % len(call.request.body))
 
-    pieces = [b"a" * MAX_BODY, b"b" * 10]
-    with Origin(swallow) as origin, record() as recording, recording.client() as client:
-        assert client.post(origin.url, content=iter(pieces)).content == b"%d" % (MAX_BODY + 10)
-    assert recording.exchange().request_body == b"".join(pieces)
+    def body() -> Iterator[bytes]:
+        yield b"a" * most
+        early.append(len(recording.records(Request)))
+        yield b"b" * 1000
+        gone_on.passed()
+        early.append(len(recording.records(Request)))
+        yield b"c"
+
+    with (
+        Origin(swallow) as origin,
+        record(tape=lambda writer: Watched(writer, gone_on)) as recording,
+        recording.client() as client,
+    ):
+        assert client.post(origin.url, content=body()).content == b"%d" % (most + 1001)
+    assert early == [0, 1]
+    assert recording.exchange().request_body == b"a" * most + b"b" * 1000 + b"c"
+    assert recording.wire.failures.count == 0
+
+
+def test_a_growing_upload_goes_where_a_host_is_mapped_to(record: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tapeproxy.addons.inline.MAX_BODY", 1000)
+    with Origin(hello) as origin, record(hosts={"api.example.com": origin.url}) as recording:
+        with recording.client() as client:
+            client.post("http://api.example.com/", content=iter([b"x" * 2000]))
+        assert origin.requests[0].body == b"x" * 2000
+    assert recording.exchange().request.url == b"http://api.example.com/"
 
 
 def test_a_small_chunked_upload_is_one_body(record: Make) -> None:

@@ -2,7 +2,9 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 from tapesamples import read, written
 
 from tapeproxy.proxy.spool import Budget, Spool, SpooledExchanges
+from tapeproxy.tapes.answers import render
+from tapeproxy.tapes.decoder import Entry
 from tapeproxy.tapes.exchanges import Exchange, assemble, outlines
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Chunks, End, Head, Like, Record, Request, Response
@@ -160,3 +164,38 @@ def test_outlines_are_the_exchanges_without_their_requests_bodies(budget: Budget
     ]
     assert [one.request.body for one in found[-2:]] == [Like(one.index, whole=True) for one in kept[-2:]]
     assert [*outlines(kept)] == kept
+
+
+def test_a_large_body_is_on_disk_while_it_comes_and_while_it_is_sent() -> None:
+    """64 MiB, of which a few are in memory at a time."""
+    piece = 1 << 20
+
+    def entries() -> Iterator[Entry]:
+        records: Iterator[Record] = chain(
+            [Head(started_at="x"), Request(t=1, method=b"GET", url=b"https://x.example/")],
+            [Response(t=2, of=1, status=200, framing="chunked")],
+            (Chunks(t=n, of=1, parts=((0, bytes([n]) * piece),)) for n in range(64)),
+            [End(t=70, of=1, how="complete")],
+        )
+        return (Entry(index, b"", 0, record) for index, record in enumerate(records))
+
+    tracemalloc.start()
+    try:
+        (one,) = assemble(entries(), shelf=Spool()).exchanges
+        answer = render(one)
+        assert answer.size == 64 * piece
+        head, *_ = (part.data[:1] + part.data[-2:-1] for part in answer.parts)
+        assert head == b"H\r"
+        assert tracemalloc.get_traced_memory()[1] < 24 * piece
+    finally:
+        tracemalloc.stop()
+    assert [chunk.size for chunk in one.chunks] == [piece] * 64
+    assert all(chunk.data == bytes([n]) * piece for n, chunk in enumerate(one.chunks))
+
+
+def test_a_large_body_that_was_put_out_whole_comes_back() -> None:
+    pieces = [os.urandom(1 << 20) for _ in range(6)]
+    records = exchange(1, b"")[:-1] + [Chunks(t=9, of=1, parts=((0, data),)) for data in pieces] + exchange(1, b"")[-1:]
+    kept, spooled = both(written(records, ANY), NONE)
+    assert kept[0].response_body == spooled[0].response_body
+    assert [chunk.t for chunk in spooled[0].chunks] == [chunk.t for chunk in kept[0].chunks]
