@@ -164,11 +164,15 @@ def _patch_grpc_aio(module: Any) -> None:
 
 
 def _tagged(metadata: Any) -> Any:
-    """The pair to be added to the metadata of a call."""
+    """The pair to be added to the metadata of a call, if any."""
     pairs: list[tuple[str, str]] = []
-    if _wire is not None and not any(key == HEADER for key, _ in metadata or ()):
-        _attempt(lambda: pairs.append((HEADER, tag())))
+    _attempt(_add_to_metadata, pairs, metadata)
     return pairs
+
+
+def _add_to_metadata(pairs: list[tuple[str, str]], metadata: Any) -> None:
+    if _wire is not None and not any(key == HEADER for key, _ in metadata or ()):
+        pairs.append((HEADER, tag()))
 
 
 def _patch_aiohttp_request(module: Any) -> None:
