@@ -43,6 +43,8 @@ class Negotiation:
     def tls_start_server(self, data: "TlsData") -> None:
         with self._failures:
             client, server = data.context.client, data.conn
+            if server.alpn_offers:  # an upstream proxy, to which mitmproxy speaks HTTP/1.1
+                return
             if client.alpn == _H2 and not client.tls:
                 server.alpn_offers = (_H2, _H1)
             elif client.alpn != _H2:
