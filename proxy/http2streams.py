@@ -106,7 +106,7 @@ class Stream:
         self._size = 0
         self._turns = Turns(server, self)
         self._translator = Translator(head_only=self._method == b"HEAD")
-        self._outbox: deque[bytes] = deque()
+        self._outbox: deque[bytes | memoryview] = deque()
         self._waiting = 0  # bytes in the outbox
         self._begun = False  # the final head is sent
         self._finish: Finish | None = None  # how it ends, once the outbox is empty
@@ -257,11 +257,12 @@ class Stream:
                     break
                 piece = self._outbox.popleft()
                 if len(piece) > room:
-                    self._outbox.appendleft(piece[room:])
-                    piece = piece[:room]
+                    whole = memoryview(piece)  # or a large piece would be copied for each frame
+                    self._outbox.appendleft(whole[room:])
+                    piece = whole[:room]
                 self._waiting -= len(piece)
                 last = not self._outbox and self._ends and not self._translator.trailers
-                frames.send_data(self.number, piece, end_stream=last)
+                frames.send_data(self.number, bytes(piece), end_stream=last)
                 if last:
                     self._over()
                     return
