@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tapeproxy.addons.tape import Tape
+from tapeproxy.addons.tapedsocket import TapedSocket
 from tapeproxy.tapes.records import Chunks, End, Headers, How, Request, Response, Side
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.streamredaction import BodyStream
@@ -26,6 +27,7 @@ class TapedExchange:
         self._streams: dict[Side, BodyStream] = {}
         self._ended = False
         self._headers: dict[Side, Headers] = {"server": request.headers}
+        self._socket: TapedSocket | None = None
         self.of = tape.add(request)
         tape.commit()
 
@@ -56,11 +58,18 @@ class TapedExchange:
         if stream is not None and self._write(to, stream.finish(), recoded=stream.recoded):
             self._tape.commit()
 
+    def become_socket(self, response: Headers) -> TapedSocket:
+        """Go on as a WebSocket that these headers of the response, in clear, have opened."""
+        self._socket = TapedSocket(self._tape, self._redactor, self.of, response)
+        return self._socket
+
     def end(self, how: How, error: str | None = None, trailers: Headers = (), code: int | None = None) -> None:
         """Write how it ended."""
         self._ended = True
         for to in tuple(self._streams):
             self.finish(to)
+        if self._socket is not None:
+            self._socket.finish()
         text = None if error is None else self._redactor.text(error)
         fields = self._redactor.headers(trailers)
         self._tape.add(End(t=self._tape.now(), of=self.of, how=how, error=text, trailers=fields, code=code))

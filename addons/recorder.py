@@ -16,8 +16,11 @@ from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.flows import MAX_BODY, declared_length, framing_of, is_grpc, url_of, version_of
 from tapeproxy.addons.h1fixes import informational_of
 from tapeproxy.addons.h2fixes import reset_of
-from tapeproxy.addons.sockets import Resets
+from tapeproxy.addons.passing import in_force
+from tapeproxy.addons.sockets import Resets, reset_on_close
 from tapeproxy.addons.tape import ServedTape, Tape
+from tapeproxy.addons.tapedsocket import TapedSocket
+from tapeproxy.addons.taps import TAP, Tap
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.records import End, Headers, Request, Response, Side
@@ -133,6 +136,8 @@ class Recorder:
 
     def response(self, flow: "HTTPFlow") -> None:
         with self.failures:
+            if flow.websocket is not None and self._tap_socket(flow):
+                return
             exchange = self._close(flow)
             if exchange is not None:
                 trailers = flow.response.trailers if flow.response else None
@@ -158,6 +163,38 @@ class Recorder:
                 if live.exchange is not None:
                     live.exchange.end("client-gone", "the recording ended first")
             self._live.clear()
+
+    def _tap_socket(self, flow: "HTTPFlow") -> bool:
+        """Tape what passes on a WebSocket, up to its end; False where nobody is asked to (`passing.apply`)."""
+        live = self._live.get(flow.id)
+        if not in_force() or live is None or live.exchange is None or flow.response is None:
+            return False
+        socket = live.exchange.become_socket(flow.response.headers.fields)
+
+        def take(to: Side, data: bytes) -> None:
+            with self.failures:
+                socket.take(to, data)
+
+        def ended(by: Side) -> None:
+            with self.failures:
+                self._end_socket(flow, socket, by)
+
+        flow.metadata[TAP] = Tap(take, ended, lambda: socket.lost)
+        return True
+
+    def _end_socket(self, flow: "HTTPFlow", socket: TapedSocket, by: Side) -> None:
+        exchange = self._close(flow)
+        if exchange is None:
+            return
+        if socket.closed:
+            exchange.end("complete")
+        elif by == "client":
+            exchange.end("client-gone", "the client left without closing the WebSocket")
+        elif self._resets.was_reset(flow.server_conn):
+            reset_on_close(flow.client_conn)
+            exchange.end("reset", "the server reset the connection")
+        else:
+            exchange.end("upstream-cut", "the server left without closing the WebSocket")
 
     def _close(self, flow: "HTTPFlow") -> TapedExchange | None:
         live = self._live.pop(flow.id, None)

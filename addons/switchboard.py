@@ -168,6 +168,10 @@ class Switchboard:
         if flow.websocket is not None:
             flow.websocket.messages.clear()
 
+    def websocket_end(self, flow: "HTTPFlow") -> None:
+        if (run := self._runs.get(flow.client_conn)) is not None:
+            run.untaped.websocket_end(flow)
+
     def tcp_start(self, flow: "TCPFlow") -> None:
         if (run := self._runs.get(flow.client_conn)) is not None:
             run.untaped.tcp_start(flow)

@@ -1,4 +1,4 @@
-"""What comes through without being taped, noted: WebSockets, other protocols, refused handshakes and requests."""
+"""What comes through without being taped, noted: some WebSockets, other protocols, refused handshakes and requests."""
 
 import re
 from collections import Counter
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.tape import Tape
+from tapeproxy.addons.taps import tap_of
 from tapeproxy.tapes.records import Note
 from tapeproxy.tapes.redaction import Redactor
 
@@ -39,9 +40,17 @@ class Untaped:
         self._tape.commit()
 
     def websocket_start(self, flow: "HTTPFlow") -> None:
-        with self._failures:
-            text = "a WebSocket's frames pass through live; only its opening is on the tape"
-            self.note("websocket-untaped", flow.request.host, flow.request.port, text)
+        if tap_of(flow) is None:
+            with self._failures:
+                text = "a WebSocket's frames pass through live; only its opening is on the tape"
+                self.note("websocket-untaped", flow.request.host, flow.request.port, text)
+
+    def websocket_end(self, flow: "HTTPFlow") -> None:
+        tap = tap_of(flow)
+        if tap is not None and (why := tap.lost()):
+            with self._failures:
+                text = f"from some point on, a WebSocket's frames are not on the tape, which could not read them: {why}"
+                self.note("websocket-untaped", flow.request.host, flow.request.port, text)
 
     def websocket_message(self, flow: "HTTPFlow") -> None:
         """Forget the message: mitmproxy would keep every one for as long as the connection lives."""

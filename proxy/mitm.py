@@ -181,12 +181,13 @@ class MitmWire(abc.ABC):
         from mitmproxy.exceptions import OptionsError
         from mitmproxy.master import Master
 
-        from tapeproxy.addons import h1fixes, h2fixes
+        from tapeproxy.addons import h1fixes, h2fixes, passing
         from tapeproxy.addons.sockets import Resets
 
         resets = Resets()
         h1fixes.apply(resets.was_reset, self._refused)
         h2fixes.apply()
+        passing.apply()
         # The CA's place has to be known before TlsConfig is added, or mitmproxy makes one in the home folder.
         settings: Any = mitm_options.Options(confdir=str(self._options.confdir))
         master = self._master = Master(settings)

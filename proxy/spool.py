@@ -204,12 +204,17 @@ def _cut(pieces: Sequence[_Piece], start: int, end: int) -> Iterator[_Piece]:
 def _weight(exchange: Exchange) -> int:
     """About what an exchange takes in memory, without its request's body."""
     chunks = (*exchange.chunks, *exchange.uploads)
-    return _OVERHEAD + sum([_CHUNK_OVERHEAD + (0 if type(chunk) is _LargeChunk else chunk.size) for chunk in chunks])
+    sizes = [0 if type(chunk) is _LargeChunk else chunk.size for chunk in chunks]
+    sizes += [len(frame.data) for frame in exchange.frames]
+    return _OVERHEAD + sum(sizes) + _CHUNK_OVERHEAD * len(sizes)
 
 
 def _freeze(exchange: Exchange) -> bytes:
     chunks, uploads = ([_frozen(chunk) for chunk in side] for side in (exchange.chunks, exchange.uploads))
-    state = (exchange.number, exchange.index, exchange.request, exchange.response, chunks, uploads, exchange.end)
+    state = (
+        *(exchange.number, exchange.index, exchange.request, exchange.response, chunks, uploads, exchange.end),
+        exchange.frames,
+    )
     return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
 
 
@@ -223,7 +228,7 @@ def _thawed(t: int | None, data: "bytes | _Piece", file: "_File") -> Chunk:
 
 def _thaw(data: bytes, file: "_File") -> Exchange:
     # Nobody else can have written it: the file has no name.
-    number, index, request, response, chunks, uploads, end = pickle.loads(data)
+    number, index, request, response, chunks, uploads, end, frames = pickle.loads(data)
     return Exchange(
         number=number,
         index=index,
@@ -232,6 +237,7 @@ def _thaw(data: bytes, file: "_File") -> Exchange:
         chunks=[_thawed(t, data, file) for t, data in chunks],
         uploads=[_thawed(t, data, file) for t, data in uploads],
         end=end,
+        frames=frames,
     )
 
 

@@ -117,10 +117,12 @@ class TapeWriter:
         if not there:
             self._fail(_gone(self.path, "it was moved away or replaced"))
 
-    def seal(self, *, trace: str, outcome: str, lanes: Mapping[str, str] | None = None) -> None:
+    def seal(
+        self, *, trace: str, outcome: str, lanes: Mapping[str, str] | None = None, messages: str | None = None
+    ) -> None:
         """Finish the tape and close the file. Never raises: see `failure`."""
         t = self.now()
-        self._append(lambda: self._encoder.seal(t=t, trace=trace, outcome=outcome, lanes=lanes))
+        self._append(lambda: self._encoder.seal(t=t, trace=trace, outcome=outcome, lanes=lanes, messages=messages))
         if (framer := self._framer) is not None:
             self._framer = None
             self._append(framer.finish)

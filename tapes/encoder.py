@@ -94,20 +94,29 @@ class TapeEncoder:
         trace: str,
         outcome: str,
         lanes: Mapping[str, str] | None = None,
+        messages: str | None = None,
         extra: Json | None = None,
     ) -> bytes:
         """The last bytes of the file: the rest of the records and the seal, in a gzip member of its own.
 
-        `trace` and `lanes` are what a TraceHasher made of the records; `extra`: fields of the seal that this version
-        does not know. Raises ValueError when the tape is sealed already.
+        `trace`, `lanes` and `messages` are what a TraceHasher made of the records; `extra`: fields of the seal that
+        this version does not know. Raises ValueError when the tape is sealed already.
         """
         if self._sealed:
             raise ValueError("the tape is sealed")
         rest = self._out(self._deflater.finish())
         self._sealed = True
         file = self._file.hexdigest()
-        lanes = dict(lanes or {})
-        seal = Seal(t=t, records=self.index, trace=trace, outcome=outcome, lanes=lanes, file=file, extra=extra or {})
+        seal = Seal(
+            t=t,
+            records=self.index,
+            trace=trace,
+            outcome=outcome,
+            lanes=dict(lanes or {}),
+            messages=messages,
+            file=file,
+            extra=extra or {},
+        )
         return rest + stored_member(self._line(seal))
 
     def _line(self, record: Record) -> bytes:

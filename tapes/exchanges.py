@@ -18,6 +18,7 @@ from tapeproxy.tapes.records import (
     End,
     Env,
     Exit,
+    Frame,
     Head,
     Lane,
     LaneEnd,
@@ -46,7 +47,10 @@ class Chunk:
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and what came of it. `number` counts from 1 in the order of requests on the tape."""
+    """One request and what came of it. `number` counts from 1 in the order of requests on the tape.
+
+    `frames`: of one that became a WebSocket, what passed on it, as it stands on the tape (see `messages.py`).
+    """
 
     number: int
     index: int
@@ -55,6 +59,7 @@ class Exchange:
     chunks: list[Chunk] = field(default_factory=list)
     uploads: list[Chunk] = field(default_factory=list)
     end: End | None = None
+    frames: list[Frame] = field(default_factory=list)
 
     @property
     def request_body(self) -> bytes:
@@ -192,6 +197,8 @@ def assembling(entries: Iterable[Entry], source: str, shelf: Shelf) -> Iterator[
                 exchange = by_index[record.of]
                 side = exchange.chunks if record.to == "client" else exchange.uploads
                 side.extend(shelf.keep(exchange, chunk) for chunk in _chunks(record))
+            case Frame():
+                by_index[record.of].frames.append(record)
             case _:
                 assert tape is not None
                 _place(tape, number, entry.index, record)
@@ -210,7 +217,7 @@ def in_order(entries: Iterable[Entry], source: str = "tape") -> Iterator[Entry]:
         headless = False
         if isinstance(record, Request):
             states[entry.index] = "asked"
-        elif isinstance(record, Response | Chunks | End):
+        elif isinstance(record, Response | Chunks | Frame | End):
             try:
                 states[record.of] = _next(states.get(record.of), record)
             except ValueError as error:
@@ -221,7 +228,7 @@ def in_order(entries: Iterable[Entry], source: str = "tape") -> Iterator[Entry]:
 type _State = Literal["asked", "answered", "ended"]
 
 
-def _next(state: _State | None, record: Response | Chunks | End) -> _State:
+def _next(state: _State | None, record: Response | Chunks | Frame | End) -> _State:
     """What has come of an exchange after this record of it. Raises ValueError where the record may not come."""
     if state is None:
         raise ValueError(f"a {record.kind!r} record answers record {record.of}, which is not an earlier request")
@@ -230,6 +237,10 @@ def _next(state: _State | None, record: Response | Chunks | End) -> _State:
     if isinstance(record, End):
         return "ended"
     if isinstance(record, Chunks):
+        return state
+    if isinstance(record, Frame):
+        if state == "asked":
+            raise ValueError(f"a 'ws' record comes before the response to record {record.of}")
         return state
     if state == "answered":
         raise ValueError(f"there is a second response to record {record.of}")

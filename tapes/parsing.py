@@ -18,6 +18,7 @@ from tapeproxy.tapes.records import (
     End,
     Env,
     Exit,
+    Frame,
     Framing,
     Head,
     Headers,
@@ -35,6 +36,7 @@ from tapeproxy.tapes.records import (
     Unknown,
     Value,
 )
+from tapeproxy.tapes.wsrecords import FrameType, Open
 
 MAX_NESTING = 64
 """Arrays and objects inside each other, in the free-form parts of a record; orjson itself writes no more than 254."""
@@ -262,6 +264,16 @@ _TABLES: dict[Any, _Table] = {
         "parts": ("parts", _parts, True),
         "recoded": ("recoded", _flag, False),
     },
+    Frame: {
+        "t": ("t", _natural, True),
+        "of": ("of", _natural, True),
+        "n": ("n", _natural, True),
+        "to": ("to", _one_of(Side), True),
+        "type": ("type", _one_of(FrameType), True),
+        "open": ("open", _optional(_one_of(Open)), False),
+        "code": ("code", _optional(_natural), False),
+        "data": ("data", _bytes, True),
+    },
     End: {
         "t": ("t", _natural, True),
         "of": ("of", _natural, True),
@@ -341,6 +353,7 @@ _TABLES: dict[Any, _Table] = {
         "records": ("records", _natural, True),
         "lanes": ("lanes", _object, False),
         "trace": ("trace", _text, True),
+        "messages": ("messages", _optional(_text), False),
         "outcome": ("outcome", _text, True),
         "file": ("file", _text, True),
     },

@@ -23,10 +23,11 @@ from tapeproxy.tapes.shimrecords import Env as Env
 from tapeproxy.tapes.shimrecords import Lane as Lane
 from tapeproxy.tapes.shimrecords import LaneEnd as LaneEnd
 from tapeproxy.tapes.shimrecords import Value as Value
+from tapeproxy.tapes.wsrecords import Frame as Frame
+from tapeproxy.tapes.wsrecords import Side as Side
 
 type How = Literal["complete", "client-gone", "upstream-cut", "reset", "connect-error"]
 type Framing = Literal["length", "chunked", "close", "none"]
-type Side = Literal["client", "server"]
 
 
 FORMAT_VERSION = 1
@@ -258,7 +259,10 @@ class Exit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
-    """The last record. `file` is the BLAKE3 of every byte of the file before the seal's own gzip member."""
+    """The last record. `file` is the BLAKE3 of every byte of the file before the seal's own gzip member.
+
+    `messages`: the digest of what passed on WebSockets, where there were any.
+    """
 
     kind: ClassVar[str] = "seal"
     t: int
@@ -266,11 +270,14 @@ class Seal:
     trace: str
     outcome: str
     lanes: Json = field(default_factory=dict)
+    messages: str | None = None
     file: str = ""
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
         out: Json = {"t": self.t, "records": self.records, "lanes": self.lanes, "trace": self.trace}
+        if self.messages is not None:
+            out["messages"] = self.messages
         return out | {"outcome": self.outcome, "file": self.file} | self.extra
 
 
@@ -290,6 +297,7 @@ type Record = (
     | Request
     | Response
     | Chunks
+    | Frame
     | End
     | Note
     | Lane

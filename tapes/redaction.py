@@ -6,6 +6,7 @@ in record and replay, because a request's identity is computed over redacted con
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -243,14 +244,22 @@ class MessageRedactor:
 
     def __init__(self, redactor: Redactor) -> None:
         self._stream = redactor.stream(((b"content-type", b"application/x-ndjson"),))
+        self._whole: deque[bool] = deque()
 
-    def feed(self, t: int, message: bytes) -> list[tuple[int, bytes]]:
-        """Take a message that came at `t`; return the messages, with their times, that may be written now."""
-        return [(when, data[:-1]) for when, data in self._stream.feed(t, message + b"\n")]
+    def feed(self, t: int, message: bytes, *, whole: bool = True) -> list[tuple[int, bytes]]:
+        """Take a message that came at `t`, or a piece of one that is not `whole` with it.
+
+        Returns the pieces, with their times, that may be written now: as many as came, in their order.
+        """
+        self._whole.append(whole)
+        return self._parted(self._stream.feed(t, message + b"\n" if whole else message))
 
     def finish(self) -> list[tuple[int, bytes]]:
-        """The messages still held: nothing follows them."""
-        return [(when, data[:-1]) for when, data in self._stream.finish()]
+        """The pieces still held: nothing follows them."""
+        return self._parted(self._stream.finish())
+
+    def _parted(self, pieces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+        return [(when, data.removesuffix(b"\n") if self._whole.popleft() else data) for when, data in pieces]
 
 
 def _replaced(data: bytes, spans: list[Span], token: Callable[[bytes, int], bytes]) -> bytes:

@@ -24,6 +24,7 @@ from tapeproxy.tapes.records import (
     End,
     Env,
     Exit,
+    Frame,
     Head,
     Json,
     Lane,
@@ -38,7 +39,7 @@ from tapeproxy.tapes.records import (
 from tapeproxy.tapes.trace import TraceHasher
 
 _FROM_SIDECARS = (Lane, Clock, LaneEnd, Done, Env, Value, Edge, Note)
-_TIMED = (Request, Response, Chunks, End, Exit, *_FROM_SIDECARS)
+_TIMED = (Request, Response, Chunks, Frame, End, Exit, *_FROM_SIDECARS)
 
 
 @dataclass(slots=True)
@@ -145,7 +146,10 @@ def rewritten(pieces: Iterable[bytes], kept: Kept, added: Iterable[Record]) -> I
         yield encoder.flush()
     for record in added:
         encoder.add(record)
-    yield encoder.seal(t=kept.t, trace=kept.trace.hexdigest(), outcome=REPAIRED, lanes=kept.trace.lanes())
+    trace = kept.trace
+    yield encoder.seal(
+        t=kept.t, trace=trace.hexdigest(), outcome=REPAIRED, lanes=trace.lanes(), messages=trace.messages()
+    )
 
 
 def plain_text(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:

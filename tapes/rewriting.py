@@ -33,5 +33,6 @@ def encoded(records: Sequence[Record], seal: Seal | None) -> Iterable[bytes]:
             trace=trace.hexdigest() if traceable else seal.trace,
             outcome=seal.outcome,
             lanes=trace.lanes() if seal.lanes and traceable else {},
+            messages=trace.messages(),
             extra=seal.extra,
         )

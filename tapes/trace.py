@@ -6,8 +6,13 @@ either: their answers are computed live in a replay, and compared one by one. Re
 the rules in the tape's head.
 
 A lane's digest is of the same parts, of one lane and in the order in which it asked: what the trace hash leaves open.
+
+What passed on WebSockets has a digest of its own, or readers that know no WebSockets would find another trace than the
+sealed one: for every identity that became one, in order, the messages of either direction and how it was closed. How
+the two directions interleave is not part of it, nor are pings, pongs and the boundaries of frames.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from blake3 import blake3
@@ -15,7 +20,7 @@ from blake3 import blake3
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.identity import identify
 from tapeproxy.tapes.reading import Reading, taped_reading
-from tapeproxy.tapes.records import Chunks, End, Head, Record, Request, Response
+from tapeproxy.tapes.records import Chunks, End, Frame, Head, Record, Request, Response, Side
 
 type Part = tuple[bytes, int, bytes]
 """What one exchange adds: the key of its identity, the index of its request's record, the digest of its answer."""
@@ -30,6 +35,7 @@ class TraceHasher:
         self._keys: list[tuple[bytes, int]] = []
         self._reading = Reading(1)
         self._lanes: dict[str, list[int]] = {}
+        self._talks: defaultdict[int, dict[Side, _Way]] = defaultdict(dict)
 
     def feed(self, index: int, record: Record) -> None:
         """Take the record of number `index`. Raises ValueError for a URL that is not absolute, or unknown rules."""
@@ -44,6 +50,8 @@ class TraceHasher:
                 for _, data in record.parts:
                     assert isinstance(data, bytes)  # the decoder resolves references
                     self._answers[record.of].update(data)
+            case Frame() if record.of in self._answers:
+                self._talks[record.of].setdefault(record.to, _Way()).take(record)
             case End() if record.of in self._answers:
                 answer = self._answers.pop(record.of)
                 _feed_end(answer, record)
@@ -54,6 +62,16 @@ class TraceHasher:
     def hexdigest(self) -> str:
         """The trace hash, 64 hex digits."""
         return join_parts((key, index, self._answer(index)) for key, index in self._keys)
+
+    def messages(self) -> str | None:
+        """The digest of all that passed on WebSockets, 64 hex digits; None where nothing did."""
+        if not self._talks:
+            return None
+        return join_parts((key, index, self._talk(index)) for key, index in self._keys if index in self._talks)
+
+    def _talk(self, index: int) -> bytes:
+        ways = self._talks[index]
+        return b"".join(ways[to].digest() if to in ways else bytes(32) for to in ("server", "client"))
 
     def lanes(self) -> dict[str, str]:
         """The digest of each lane that asked something, 64 hex digits. Requests of no lane are in none."""
@@ -75,6 +93,27 @@ class TraceHasher:
             self._lanes.setdefault(record.lane, []).append(len(self._keys))
         self._keys.append((key, index))
         self._answers[index] = blake3()
+
+
+class _Way:
+    """The digest of one direction of a WebSocket. What comes after a message says where it ends, and what it is."""
+
+    def __init__(self) -> None:
+        self._digest = blake3()
+        self._size = 0
+
+    def take(self, frame: Frame) -> None:
+        if frame.type in ("ping", "pong"):
+            return
+        self._digest.update(frame.data)
+        self._size += len(frame.data)
+        if frame.open is None:
+            code = "" if frame.code is None else f" {frame.code}"
+            self._digest.update(f"\n{frame.type}{code} {self._size}\n".encode())
+            self._size = 0
+
+    def digest(self) -> bytes:
+        return self._digest.digest()
 
 
 def trace_hash(records: Iterable[tuple[int, Record]]) -> str:

@@ -113,6 +113,9 @@ class Witness:
         if (lane := self._other_lane(self._seal)) is not None:
             what = f"the exchanges of lane {lane!r} are not those that were sealed, or not in that order"
             return self._verdict("trace-differs", what, _RESTORE, self._records)
+        if self._seal.messages is not None and self._trace.messages() != self._seal.messages:
+            what = "what passed on WebSockets is not what was sealed"
+            return self._verdict("trace-differs", what, _RESTORE, self._records)
         if not ending.canonical:
             what = "the content is intact, but the file is not, byte for byte, what was written"
             why = "it was compressed anew, lost its last few bytes, or has a bit changed that gzip ignores"

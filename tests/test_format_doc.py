@@ -21,6 +21,7 @@ from tapeproxy.tapes.gzipping import HEADER
 from tapeproxy.tapes.likes import LEAST_SHARED, WINDOW
 from tapeproxy.tapes.records import Framing, Head, How, Request, Side
 from tapeproxy.tapes.signature import Statement, parse
+from tapeproxy.tapes.wsrecords import FrameType, Open
 
 GOLDEN = Path(__file__).parent / "golden"
 TEXT = (Path(__file__).parents[1] / "docs" / "FORMAT.md").read_text(encoding="utf-8")
@@ -55,6 +56,12 @@ def test_the_fields_of_each_kind_are_those_of_the_code(kind: str) -> None:
 def test_the_words_are_those_of_the_code(kind: str, words: object) -> None:
     (row,) = re.findall(r"^\| `\w+` \| word \| yes \| (.*) \|", section(f"### `{kind}`"), re.MULTILINE)
     assert set(re.findall(r"`([\w-]+)`", row)) - {"body"} == set(get_args(getattr(words, "__value__", words)))
+
+
+@pytest.mark.parametrize(("field", "words"), [("type", FrameType), ("open", Open)])
+def test_the_words_of_a_websocket_are_those_of_the_code(field: str, words: object) -> None:
+    (row,) = re.findall(rf"^\| `{field}` \| word.*? \| \w+ \| (.*) \|", section("### `ws`"), re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", row)) - {"data"} == set(get_args(getattr(words, "__value__", words)))
 
 
 def test_the_limits_are_those_of_the_code() -> None:

@@ -5,9 +5,6 @@ import ssl
 from collections.abc import Callable
 
 import pytest
-import wsproto
-import wsproto.events as ws
-from authority import Authority
 from origin import Call, Origin
 from recording import KEY, Recording, read_all, read_until
 
@@ -15,69 +12,6 @@ from tapeproxy.tapes.records import Note
 from tapeproxy.tapes.redaction import Redactor
 
 type Make = Callable[..., Recording]
-
-
-async def ws_echo(call: Call) -> None:
-    """Accept a WebSocket and send every text back twice, the second time reversed."""
-    server = wsproto.WSConnection(wsproto.ConnectionType.SERVER)
-    lines = "".join(f"{name}: {value}\r\n" for name, value in call.request.headers)
-    server.receive_data(f"GET {call.request.target} HTTP/1.1\r\n{lines}\r\n".encode())
-    while True:
-        for event in server.events():
-            match event:
-                case ws.Request():
-                    await call.send(server.send(ws.AcceptConnection()))
-                case ws.TextMessage(data=text):
-                    await call.send(server.send(ws.TextMessage(text)) + server.send(ws.TextMessage(text[::-1])))
-                case ws.CloseConnection():
-                    await call.send(server.send(event.response()))
-                    call.close()
-                    return
-        server.receive_data(await call.read())
-
-
-class WsClient:
-    def __init__(self, sock: socket.socket, host: str, target: str) -> None:
-        self._sock = sock
-        self._ws = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
-        sock.sendall(self._ws.send(ws.Request(host=host, target=target)))
-
-    def send(self, text: str) -> None:
-        self._sock.sendall(self._ws.send(ws.TextMessage(text)))
-
-    def close(self) -> None:
-        self._sock.sendall(self._ws.send(ws.CloseConnection(code=1000)))
-
-    def next(self) -> ws.Event:
-        while True:
-            for event in self._ws.events():
-                return event
-            self._ws.receive_data(self._sock.recv(65536))
-
-
-def test_a_websocket_passes_and_is_noted_once(record: Make, authority: Authority) -> None:
-    with Origin(ws_echo, tls=authority.serving("127.0.0.1")) as origin, record() as recording:
-        with recording.tunnel("127.0.0.1", origin.port, authority.trusting()) as sock:
-            client = WsClient(sock, f"127.0.0.1:{origin.port}", "/chat?x=1")
-            assert isinstance(client.next(), ws.AcceptConnection)
-            for text in ("one", "two"):
-                client.send(text)
-                answers = [client.next(), client.next()]
-                assert answers == [ws.TextMessage(text), ws.TextMessage(text[::-1])]
-            client.close()
-            closing = client.next()
-            assert isinstance(closing, ws.CloseConnection) and closing.code == 1000
-        recording.finish()
-        recording.join()
-        assert recording.wire.untaped == {("websocket-untaped", "127.0.0.1"): 1}
-    exchange = recording.exchange()
-    assert exchange.request.url == f"https://127.0.0.1:{origin.port}/chat?x=1".encode()
-    assert exchange.response is not None and exchange.response.status == 101
-    assert exchange.response.framing == "none"
-    assert exchange.end is not None and exchange.end.how == "complete"
-    (note,) = recording.tape().notes
-    assert note.what == "websocket-untaped" and note.data == {"host": "127.0.0.1", "port": origin.port}
-    assert recording.wire.failures.count == 0
 
 
 def test_a_tunnel_of_another_protocol_passes_and_is_noted(record: Make) -> None:

@@ -209,12 +209,12 @@ def test_a_newer_format_is_refused_before_its_hashes_are_looked_at() -> None:
 
 
 def test_a_later_versions_kinds_and_fields_are_kept() -> None:
-    later = {"k": "ws", "frames": [{"a": 1.5, "b": None}], "big": 2**64 - 1, "small": -(2**63)}
+    later = {"k": "crash", "frames": [{"a": 1.5, "b": None}], "big": 2**64 - 1, "small": -(2**63)}
     data = zipped(*chained(START, ASK | {"later": ["x"]}, later))
     entries, ending = read(data)
     assert isinstance(entries[1].record, Request)
     assert entries[1].record.extra == {"later": ["x"]}
-    assert entries[2].record == Unknown(kind="ws", extra={key: later[key] for key in ("frames", "big", "small")})
+    assert entries[2].record == Unknown(kind="crash", extra={key: later[key] for key in ("frames", "big", "small")})
     assert not ending.sealed
     again = written([entry.record for entry in entries[1:]], replace(HEAD, must=()))
     assert [entry.record for entry in read(again)[0][1:-1]] == [entry.record for entry in entries[1:]]

@@ -46,7 +46,7 @@ HOSTILE: list[Any] = [
     *({"ref": 5}, {"like": 1, "head": 2**62, "tail": 2**62}, {"like": 1, "head": 3, "tail": 3, "mid": {"b64": "/w=="}}),
     *({"like": 5, "head": 0, "tail": 0, "mid": "z" * 999}, ["like", "ref"], ["x"], {"a": {"a": {"a": [1]}}}),
 ]
-KINDS = [*sorted({obj["k"] for obj in OBJECTS}), "ws", "", "\0"]
+KINDS = [*sorted({obj["k"] for obj in OBJECTS}), "crash", "", "\0"]
 
 
 def bytes_of(rng: random.Random, data: bytes) -> bytes:

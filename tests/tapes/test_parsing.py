@@ -65,6 +65,7 @@ GOOD: dict[str, Json] = {
         "headers": [],
     },
     "chunks": {"t": 0, "of": 1, "to": "client", "parts": [[0, "a"], [None, {"b64": ""}]], "recoded": True},
+    "ws": {"t": 0, "of": 1, "n": 0, "to": "client", "type": "close", "open": None, "code": 1000, "data": "bye"},
     "end": {"t": 0, "of": 1, "how": "complete", "error": None, "trailers": [], "code": 7},
     "note": {"t": 0, "what": "x", "text": "", "data": {}},
     "lane": {"t": 0, "id": "m/t0", "what": "thread", "name": None, "from": ["m", 1, 0], "asked": 2},
@@ -96,13 +97,14 @@ GOOD: dict[str, Json] = {
         "out": True,
     },
     "exit": {"t": 0, "code": -1, "signal": None, "duration": 0},
-    "seal": {"t": 0, "records": 1, "lanes": {}, "trace": "", "outcome": "exit", "file": ""},
+    "seal": {"t": 0, "records": 1, "lanes": {}, "trace": "", "messages": None, "outcome": "exit", "file": ""},
 }
 REQUIRED = {
     "head": {"tape", "started_at"},
     "request": {"t", "method", "url", "headers", "body"},
     "response": {"t", "of", "status", "framing", "headers"},
     "chunks": {"t", "of", "to", "parts"},
+    "ws": {"t", "of", "n", "to", "type", "data"},
     "end": {"t", "of", "how"},
     "note": {"t", "what"},
     "lane": {"t", "id"},
@@ -181,6 +183,12 @@ TYPES = {
     ("chunks", "to"): "word",
     ("chunks", "parts"): "pairs",
     ("chunks", "recoded"): "flag",
+    ("ws", "n"): "natural",
+    ("ws", "to"): "word",
+    ("ws", "type"): "word",
+    ("ws", "open"): "word?",
+    ("ws", "code"): "natural?",
+    ("ws", "data"): "bytes",
     ("end", "how"): "word",
     ("end", "error"): "native?",
     ("end", "trailers"): "pairs",
@@ -215,6 +223,7 @@ TYPES = {
     ("exit", "duration"): "natural",
     ("seal", "records"): "natural",
     ("seal", "lanes"): "object",
+    ("seal", "messages"): "text?",
 } | {(kind, name): "natural" for kind, record in GOOD.items() for name in record if name in ("t", "of")}
 
 
@@ -267,8 +276,8 @@ def test_the_envelope_is_not_kept_and_the_object_stays_as_it_was() -> None:
 
 
 def test_an_unknown_kind_is_kept_whole() -> None:
-    assert parse_record({"k": "ws", "i": 1, "t": -1, "frames": [[1]], "h": ""}) == Unknown(
-        kind="ws", extra={"t": -1, "frames": [[1]]}
+    assert parse_record({"k": "crash", "i": 1, "t": -1, "frames": [[1]], "h": ""}) == Unknown(
+        kind="crash", extra={"t": -1, "frames": [[1]]}
     )
 
 
@@ -281,7 +290,7 @@ def nested(depth: int, *, arrays: bool) -> Any:
 
 @pytest.mark.parametrize("arrays", [True, False])
 @pytest.mark.parametrize(
-    ("kind", "name"), [("note", "data"), ("head", "rules"), ("seal", "lanes"), ("end", "later"), ("ws", "later")]
+    ("kind", "name"), [("note", "data"), ("head", "rules"), ("seal", "lanes"), ("end", "later"), ("crash", "later")]
 )
 def test_free_form_parts_are_nested_only_so_deep(kind: str, name: str, arrays: bool) -> None:
     record = {"k": kind} | GOOD.get(kind, {})

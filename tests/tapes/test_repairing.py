@@ -71,7 +71,7 @@ def test_every_flipped_bit_that_damages_leaves_a_prefix_that_becomes_a_whole_tap
 
 def test_text_is_copied_byte_for_byte_whatever_it_was() -> None:
     raw = b'{ "k":"head","i":0,"tape":1,"must":["like"],"started_at":"\\u0061","later":[1.50] }'
-    odd = b'{"k":"ws","i":1,"frames":[1e2]}'
+    odd = b'{"k":"crash","i":1,"frames":[1e2]}'
     data = zipped(*chained(raw, odd, {"k": "request", "t": 7, "method": "GET", "url": "http://x/", "headers": []}))[:-8]
     with pytest.raises(TapeFormatError):  # the request has no body
         read(data)

@@ -9,7 +9,7 @@ import agentruns
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.reading import Reading
-from tapeproxy.tapes.records import Record, Request
+from tapeproxy.tapes.records import End, Frame, Record, Request, Response
 from tapeproxy.tapes.trace import TraceHasher, join_parts, part_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1.tape.jsonl.gz"
@@ -57,3 +57,57 @@ def test_every_exchange_matters(tmp_path: Path) -> None:
     tape, _ = load(agentruns.write_tape(tmp_path / "x.tape.jsonl.gz", agentruns.sample()))
     some = [trace([e for e in tape.exchanges if e is not left_out]) for left_out in tape.exchanges]
     assert len({trace(tape.exchanges), *some}) == 1 + len(tape.exchanges)
+
+
+# --- what passes on WebSockets ---
+
+
+def frames(*said: str) -> list[Record]:
+    """Frames: `>` to the server, `<` to the client; `.` ends a message, `-` a frame, `~` neither."""
+    ends = {".": None, "-": "message", "~": "frame"}
+    return [
+        Frame(
+            t=10 + n,
+            of=1,
+            n=n,
+            to="server" if word[0] == ">" else "client",
+            type="ping" if word[1:-1] == "ping" else "close" if word[1:-1] == "bye" else "text",
+            data=word[1:-1].encode(),
+            open=ends[word[-1]],  # type: ignore[arg-type]
+            code=1000 if word[1:-1] == "bye" else None,
+        )
+        for n, word in enumerate(said)
+    ]
+
+
+def messages(*said: str) -> tuple[str | None, str]:
+    """The digest of messages, and the trace."""
+    request = Request(t=1, method=b"GET", url=b"http://x.test/ws")
+    opened = Response(t=2, of=1, status=101, framing="none")
+    hasher = TraceHasher()
+    for index, record in enumerate([request, opened, *frames(*said), End(t=99, of=1, how="complete")], 1):
+        hasher.feed(index, record)
+    return hasher.messages(), hasher.hexdigest()
+
+
+def test_what_passed_on_a_websocket_has_a_digest_of_its_own() -> None:
+    digest, trace = messages(">one.", "<two.", "<three.", ">bye.", "<bye.")
+    assert digest is not None and len(digest) == 64
+    same = [
+        (">one.", "<two.", ">bye.", "<three.", "<bye."),  # the directions interleave otherwise
+        (">o-", "<two.", "<thr~", "<ee-", "<.", ">ne.", ">bye.", "<bye."),  # other frames, and pieces
+        ("<ping.", ">one.", ">ping.", "<two.", "<three.", ">bye.", "<bye."),
+    ]
+    other = [
+        (">one.", "<three.", "<two.", ">bye.", "<bye."),
+        ("<one.", ">two.", ">three.", "<bye.", ">bye."),
+        (">one.", "<twothree.", ">bye.", "<bye."),
+        (">one.", "<two.", "<three-", ">bye.", "<bye."),
+        (">one.", "<two.", "<three.", ">bye."),
+        (),
+    ]
+    assert [messages(*said) for said in same] == [(digest, trace)] * len(same)
+    found = [messages(*said) for said in other]
+    assert len({digest, *(one for one, _ in found)}) == 1 + len(other)
+    assert {one for _, one in found} == {trace}, "a reader that knows no WebSockets finds the same trace"
+    assert found[-1][0] is None
