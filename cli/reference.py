@@ -30,7 +30,7 @@ Made by `python -m tapeproxy.cli.reference` from the commands themselves; a test
 | the agent's own | `record` and `replay` exit with the code of the agent; 128 + N when signal N ended it |
 | 2 | wrong usage, or something that cannot be done (no such tape, a tape that exists): the message says what |
 | 3 | `replay`: a violation; the run asked for something that is not on the tape, whatever the agent made of it |
-| 4 | `replay`: a drift (`--on-drift report` keeps the agent's code), or `--require-all` and an exchange left over |
+| 4 | `replay`: a drift (`--on-drift report` keeps the agent's code), or `--require-all` and something left over |
 | 3, 4 | `verify --times`: the same of any of the replays; 4 also when they were not identical |
 | 5 | a tape that is damaged, edited, interrupted or of a newer format, or not the one that was signed or pinned; \
 or `record` could not write it, or not whole |
@@ -73,6 +73,7 @@ and `rule` (what would make it no difference) |
 `taped` and `asked` (the message's number, from 0) and `text` |
 | `drifts` | a list of `request`, `what`, `differences` |
 | `unused` | the numbers of the exchanges that were not asked for |
+| `unsaid` | WebSockets on which the client said less: a list of `exchange`, `heard` and `taped` (messages) |
 | `trace` | the trace hash of the answers that were given: where all were, the one in the tape's seal |
 | `refused_certificate` | host and reason, for clients that did not take our certificate |
 | `notes` | what else was noticed, as sentences |

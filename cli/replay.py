@@ -62,7 +62,11 @@ class Pace(click.ParamType[float | None]):
 @unlock_options
 @click.option("--inject", multiple=True, metavar="FAULT", help="Give some requests a fault; see below.")
 @click.option("--explain", is_flag=True, help="After a violation or drift, run again and say which line it came from.")
-@click.option("--require-all", is_flag=True, help="Exit 4 when an exchange on the tape was not asked for, and list it.")
+@click.option(
+    "--require-all",
+    is_flag=True,
+    help="Exit 4 when something on the tape was not asked for, or not said on a WebSocket, and list it.",
+)
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a JSON report.")
 @click.option(
     "--own-tape",
@@ -97,7 +101,7 @@ def command(
     that is not on the tape is a violation: it is answered with status 470, explained on the terminal, and makes the
     exit code 3 whatever the agent does about it. Requests are told apart by the rules on the tape and those given here,
     in tapeproxy.toml or in [tool.tapeproxy]. Otherwise the exit code is the agent's; 4 when a server of the run
-    answered another way than on the tape, or with --require-all when an exchange was left over; 124 after --timeout.
+    answered another way than on the tape, or with --require-all when something was left over; 124 after --timeout.
 
     --inject tests how the agent takes an error: 'host=api.openai.com nth=1 status=429 retry-after=2'. First which
     requests: host=, path=, method= (globs), nth=N, 2-4 or 3- (of those, as they come). Then what they get: status=
@@ -134,7 +138,7 @@ def command(
         result = asyncio.run(replay(settings, teller.notice, teller.begin))
     else:
         result = asyncio.run(replay(settings, own.notice, own.begin, own.tape.witness))
-    missed = require_all and bool(result.unused)
+    missed = require_all and bool(result.unused or result.unsaid)
     if missed and result.exit_code != VIOLATION:
         result = dataclasses.replace(result, exit_code=DRIFT)
     tell(result, settings, teller, quiet=quiet, listed=missed)
@@ -249,7 +253,7 @@ def told(
     screen = screen_of(sys.stderr)
     lines = [*warnings(result)]
     lines += [] if quiet else [summary(result, settings.tape)]
-    lines += ["\n".join(listing(result.unused, screen))] if listed else []
+    lines += ["\n".join(listing(result.unused, screen))] if listed and result.unused else []
     if said := silence(result, teller.taped_in, str(Path.cwd()), screen):
         lines.append(said)
     return lines

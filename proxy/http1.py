@@ -160,3 +160,13 @@ class Http1:
 
     def place(self) -> str:
         return self._connection.place()
+
+    def switch(self, talk: object) -> None:
+        # Imported late: most runs have no WebSocket.
+        from tapeproxy.proxy.conversation import Conversation
+        from tapeproxy.proxy.sockettalk import SocketTalk
+
+        assert isinstance(talk, Conversation)
+        socket = SocketTalk(self._server, self._connection, talk)
+        self._connection.talk = socket
+        socket.go_on()

@@ -16,6 +16,7 @@ from tapeproxy.tapes.trace import join_parts, part_of
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.conversation import Unsaid
     from tapeproxy.proxy.hintvalues import ToolMode
     from tapeproxy.tapes.faults import Fault, Injected
     from tapeproxy.tapes.provenance import Provenance
@@ -65,6 +66,7 @@ class Replayed:
     """How a replay ended. `exit_code` is what the command exits with; times in nanoseconds.
 
     `tools`: how many calls of tools got what is on the tape; `covered`: what their bodies had asked for, and did not.
+    `unsaid`: the WebSockets on which the client said less than on the tape.
     """
 
     exit_code: int
@@ -86,6 +88,7 @@ class Replayed:
     reading: Reading = field(default=PLAIN, repr=False)
     tools: int = 0
     covered: Sequence[Exchange] = field(default=(), repr=False)
+    unsaid: "Sequence[Unsaid]" = ()
 
     def trace(self) -> str:
         """The trace hash of the answers that were given out, and of those that calls of tools stand for: the one in the
@@ -111,6 +114,7 @@ class Replayed:
             "violations": [violation.to_json() for violation in self.violations],
             "drifts": [drift.to_json() for drift in self.drifts],
             "unused": [exchange.number for exchange in self.unused],
+            "unsaid": [{"exchange": one.exchange, "heard": one.heard, "taped": one.client} for one in self.unsaid],
             "trace": trace or self.trace(),
             "refused_certificate": dict(self.refusals),
             "notes": self.notes,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from tapeproxy.tapes.answers import Answer, dropped, flaw, render
+from tapeproxy.tapes.answers import SWITCHED, Answer, dropped, flaw, render
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback
@@ -24,6 +24,7 @@ from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.conversation import Conversation, Unsaid
     from tapeproxy.tapes.differences import Difference
     from tapeproxy.tapes.duplex import Duplex
     from tapeproxy.tapes.explain import Explanation
@@ -98,6 +99,7 @@ class Replayer:
     live: int = 0
     violations: list[Violation] = field(default_factory=list)
     drifts: list[Drift] = field(default_factory=list)
+    conversations: "list[Conversation]" = field(default_factory=list)
     index: Index = field(init=False)
     by_lane: bool = True
     by_position_not_by_content: bool = False
@@ -347,13 +349,23 @@ class Replayer:
             return None
         fault, number = picked
         exchange = found.exchange
+        socket = exchange.response is not None and exchange.response.status == SWITCHED
+        decision: Decision | None = None
         if not fault.instead or flaw(exchange) is not None:
             self.index.take(ask)
             decision = self._serve(exchange, ask, tag, http10)
             if not isinstance(decision, Answer | Held):
                 return decision
         faults.injected.append(Injected(fault.text, number, summary_line(ask), exchange.number))
-        return apply(fault, exchange, http10=http10)
+        if not socket or fault.status is not None or fault.finish is not None:
+            return apply(fault, exchange, http10=http10)
+        if fault.cut is not None:  # once it is open
+            from tapeproxy.tapes.wsanswers import opening
+
+            return opening(exchange, ask.headers)._replace(finish="cut", delay=fault.delay_ns)
+        answer = decision.answer if isinstance(decision, Held) else decision
+        assert isinstance(answer, Answer)
+        return answer._replace(delay=fault.delay_ns)
 
     def soft_notes(self) -> Iterator[str]:
         """Of each lane that polled another number of times than on the tape, one line: it made no other difference."""
@@ -435,9 +447,9 @@ class Replayer:
         self._branched = self._branched or (self.fork is not None and exchange.number in self.fork.mutated)
         self._witness(exchange, ask, tag)
         self._check_position(exchange, ask, tag)
-        if exchange.response is not None and exchange.response.status == 101:
-            what = f"exchange {exchange.number} became a WebSocket, whose frames are not on the tape"
-            return self.violate(Violation("websocket", summary_line(ask), what))
+        socket = exchange.response is not None and exchange.response.status == SWITCHED
+        if socket and (why := self._hindrance(exchange, ask)) is not None:
+            return self.violate(Violation("websocket", summary_line(ask), why, tag=tag))
         if (wrong := flaw(exchange)) is not None:
             what = f"the tape holds a response that is not HTTP: of exchange {exchange.number}, {wrong}"
             return self.violate(Violation("malformed", summary_line(ask), what))
@@ -445,11 +457,31 @@ class Replayer:
         if exchange.end is None:
             what = f"the tape was interrupted during exchange {exchange.number}: its answer is cut off there"
             self.violate(Violation("interrupted", summary_line(ask), what))
-        answer = render(exchange, http10=http10)
+        answer = self._open_socket(exchange, ask, tag) if socket else render(exchange, http10=http10)
         if self.wait(exchange) is not Wait.NOT:
             return Held(answer, exchange)
         self.order.delivered(exchange)
         return answer
+
+    def _hindrance(self, exchange: Exchange, ask: Ask) -> str | None:
+        from tapeproxy.tapes.wsanswers import hindrance
+
+        return hindrance(exchange, ask.headers)
+
+    def _open_socket(self, exchange: Exchange, ask: Ask, tag: LaneTag | None) -> Answer:
+        # Imported late: most runs have no WebSocket.
+        from tapeproxy.proxy.conversation import Conversation, Reporter
+        from tapeproxy.tapes.wsanswers import opened, opening
+
+        reporter = Reporter(self.violate, self.drift, tag)
+        headers = opened(exchange, ask.headers)
+        talk = Conversation(exchange, summary_line(ask), headers, self.redactor, self.reading, reporter)
+        self.conversations.append(talk)
+        return opening(exchange, ask.headers)._replace(talk=talk)
+
+    def unsaid(self) -> "list[Unsaid]":
+        """The WebSockets on which the client has said less than on the tape."""
+        return [unsaid for talk in self.conversations if (unsaid := talk.unsaid()) is not None]
 
     def wait(self, exchange: Exchange) -> Wait:
         """Whether the answer of this exchange has to wait for other flows of the agent, and how."""

@@ -301,6 +301,7 @@ class Replaying:
                 *self.wire.notes,
                 *([] if self.shims is None else self.shims.notes()),
                 *replayer.soft_notes(),
+                *(unsaid.to_text() for unsaid in replayer.unsaid()),
                 *self._leftovers,
             ],
             injected=[] if replayer.faults is None else replayer.faults.injected,
@@ -309,6 +310,7 @@ class Replaying:
             reading=taped_reading(self.tape.head),
             tools=0 if hints is None else hints.served,
             covered=replayer.index.of_numbers(covered) if covered else (),
+            unsaid=tuple(replayer.unsaid()),
         )
 
 

@@ -27,7 +27,7 @@ _STAYS = "the same value in each replay: it comes from the code, its arguments, 
 _LOOK = "See the findings of the scan for what may have gone into it; docs/LIMITS.md lists what no tape decides."
 _FIXES = {
     "egress": "Send it through the proxy (HTTPS_PROXY), or let it pass: --allow HOST:PORT.",
-    "websocket": "WebSockets are not taped: use the HTTP interface, or leave it out of replays.",
+    "websocket": "What the client sends has to be what is on the tape, in its order; see docs/LIMITS.md.",
     "tunnel": "Only HTTP is taped. If it may be live: --allow HOST:PORT.",
     "bypass": "Send it through the proxy (HTTPS_PROXY); if it may be live in a replay: --allow HOST:PORT.",
     "lane": "Another thread or task asked than on the tape: give each its own work, or replay with --match any.",

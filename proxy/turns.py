@@ -91,6 +91,9 @@ class Line(Protocol):
         """Where the connection leads, for a message."""
         ...
 
+    def switch(self, talk: object) -> None:
+        """Speak no HTTP from here on, but have this conversation."""
+
 
 class Turns:
     """Answers requests in the order in which they came; those that come meanwhile wait (pipelining)."""
@@ -261,11 +264,11 @@ class Turns:
         self._code = answer.code
         if self._server.speed is None and answer.size <= _AT_ONCE and not answer.delay and answer.is_due is None:
             self._line.send(b"".join([part.data for part in answer.parts]))
-            self._finish(finish)
+            self._finish(finish, answer.talk)
             return
         pace = Pace(self._server.woken() + answer.delay * 1e-9, self._server.speed)
         loop, send = self._server.loop, self._line.send
-        self._playback = Playback(loop, answer, pace, send, lambda: self._finish(finish), self.fail)
+        self._playback = Playback(loop, answer, pace, send, lambda: self._finish(finish, answer.talk), self.fail)
         if self._paused:
             self._playback.pause()
         self._playback.start()
@@ -288,7 +291,7 @@ class Turns:
             return
         self._finish("cut" if again is None else "keep" if keep and again else "close")
 
-    def _finish(self, how: Finish) -> None:
+    def _finish(self, how: Finish, talk: object = None) -> None:
         self._playback = None
         self._task = None
         if self._line.closing:
@@ -306,5 +309,7 @@ class Turns:
                 if self._held_back:
                     self._hear_again()
                 self._line.hold()
+            case "switch":
+                self._line.switch(talk)
             case _:
                 self._line.end(how, self._code)

@@ -12,16 +12,18 @@ from typing import Literal, NamedTuple
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.records import Headers, Response
 
-type Finish = Literal["keep", "close", "cut", "reset", "hold"]
-"""What happens after the last byte: the connection lives on, is closed in order, is dropped, is reset, or stays open
-until the client leaves."""
+type Finish = Literal["keep", "close", "cut", "reset", "hold", "switch"]
+"""What happens after the last byte: the connection lives on, is closed in order, is dropped, is reset, stays open until
+the client leaves, or becomes a WebSocket."""
 
 _FRAMING_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
-_BODILESS = frozenset({101, 204, 304})
+SWITCHED = 101
+"""The status with which a connection becomes a WebSocket, or something else that is no HTTP."""
+_BODILESS = frozenset({SWITCHED, 204, 304})
 _FOLD = re.compile(rb"[ \t]*\r?\n[ \t]+")
 _BREAKS = re.compile(rb"[\r\n\0]")
 _NOT_A_NAME = re.compile(rb"[\r\n\0:]")
-_ENDINGS: dict[str, Finish] = {"client-gone": "hold", "upstream-cut": "cut", "reset": "reset", "connect-error": "cut"}
+ENDINGS: dict[str, Finish] = {"client-gone": "hold", "upstream-cut": "cut", "reset": "reset", "connect-error": "cut"}
 
 
 class Part(NamedTuple):
@@ -35,7 +37,8 @@ class Answer(NamedTuple):
     """An answer ready to be sent. `parts` are rendered as they are taken, once; `size`: the body's bytes in all.
 
     `delay`: nanoseconds by which it is late on purpose, whatever the pace. `code`: of HTTP/2, with which the stream was
-    reset. `is_due`: whether a part may be sent, of an answer that depends on what the client goes on to say.
+    reset. `is_due`: whether a part may be sent, of an answer that depends on what the client goes on to say. `talk`: of
+    one that finishes in a `switch`, what is spoken then.
     """
 
     parts: Iterator[Part]
@@ -44,6 +47,7 @@ class Answer(NamedTuple):
     delay: int = 0
     code: int | None = None
     is_due: Callable[[Part], bool] | None = None
+    talk: object = None
 
 
 def flaw(exchange: Exchange) -> str | None:
@@ -54,7 +58,7 @@ def flaw(exchange: Exchange) -> str | None:
     response = exchange.response
     if response is None:
         return None
-    if not 200 <= response.status <= 999 and response.status != 101:
+    if not 200 <= response.status <= 999 and response.status != SWITCHED:
         return f"its status is {response.status}"
     if _BREAKS.search(response.reason):
         return "its reason phrase has a line break"
@@ -63,7 +67,7 @@ def flaw(exchange: Exchange) -> str | None:
         if (bad := _bad_header(headers)) is not None:
             return f"its header {bad[:80].decode('latin-1')!r} has bytes that no header can have"
     for status, _ in response.informational:
-        if not 100 <= status < 200 or status == 101:
+        if not 100 <= status < 200 or status == SWITCHED:
             return f"{status} is no status of an informational response"
     if response.framing == "none" and not _bodiless(exchange, response) and not _says_empty(response.headers):
         return "it has no body where HTTP must have one"
@@ -79,12 +83,12 @@ def render(exchange: Exchange, *, http10: bool = False) -> Answer:
     how = exchange.end.how if exchange.end is not None else "upstream-cut"
     code = exchange.end.code if exchange.end is not None else None
     if response is None:
-        return dropped(_ENDINGS.get(how, "cut"), code)
+        return dropped(ENDINGS.get(how, "cut"), code)
     chunked = response.framing == "chunked" and not http10
     parts = _parts(exchange, response, chunked, complete=how == "complete", http10=http10)
     size = sum([chunk.size for chunk in exchange.chunks])
     if how != "complete":
-        return Answer(parts, _ENDINGS[how], size, code=code)
+        return Answer(parts, ENDINGS[how], size, code=code)
     delimited = chunked or response.framing in ("length", "none") or _bodiless(exchange, response)
     return Answer(parts, "keep" if delimited and _says_keep(response) else "close", size)
 

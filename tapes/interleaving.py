@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import IntEnum
 
+from tapeproxy.tapes.answers import SWITCHED
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.records import Done
 
@@ -220,9 +221,13 @@ def _flows(lane: str) -> Iterator[tuple[_Key, str]]:
 
 
 def _slim(exchange: Exchange) -> Exchange:
-    """What of it is of interest here: a big tape does not fit into memory."""
+    """What of it is of interest here: a big tape does not fit into memory.
+
+    A WebSocket's end is no answer's, so it waits for nobody.
+    """
     request = replace(exchange.request, body=b"", headers=())
-    return Exchange(exchange.number, exchange.index, request, exchange.response, end=exchange.end)
+    end = None if exchange.response is not None and exchange.response.status == SWITCHED else exchange.end
+    return Exchange(exchange.number, exchange.index, request, exchange.response, end=end)
 
 
 def _left(exchange: Exchange) -> bool:

@@ -40,7 +40,7 @@ PURE = {
     *("ipaddress", "itertools", "json", "math", "operator", "re", "shlex", "string", "struct", "textwrap", "typing"),
     *("unicodedata", "urllib", "zlib"),
 }
-LIBRARIES = {"blake3", "orjson", "tapeproxy"}
+LIBRARIES = {"blake3", "orjson", "tapeproxy", "wsproto"}
 OPTIONAL = {"brotli", "zstandard", "compression"}
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
 IMPURE_METHODS = {"now", "utcnow", "today", "fromtimestamp"}

@@ -72,14 +72,6 @@ _TABLE = (
     ),
     _Named("TP601", "remote", ("http.client.HTTPConnection", "http.client.HTTPSConnection")),
     _Named(
-        "TP603", "always", ("websockets.connect", "websockets.sync.client.connect", "websockets.asyncio.client.connect")
-    ),
-    _Named(
-        "TP603",
-        "always",
-        ("websocket.create_connection", "websocket.WebSocketApp", "aiohttp.ClientSession().ws_connect"),
-    ),
-    _Named(
         "TP603",
         "always",
         ("grpc.insecure_channel", "grpc.secure_channel", "grpc.aio.insecure_channel", "grpc.aio.secure_channel"),

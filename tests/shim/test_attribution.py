@@ -148,11 +148,32 @@ async def main():
 asyncio.run(main())
 """,
 }
+PACKAGES["websockets"] = """
+import asyncio, json, websockets
+from websockets.sync.client import connect
+from websockets.asyncio.client import connect as connect_async
+def refused(error):
+    heads.append(json.loads(error.response.body))
+try: connect("wss://api.test/1", additional_headers={"a": "b"})
+except websockets.exceptions.InvalidStatus as error: refused(error)
+async def main():
+    try: await connect_async("wss://api.test/2")
+    except websockets.exceptions.InvalidStatus as error: refused(error)
+asyncio.run(main())
+"""
+PACKAGES["websocket"] = """
+import json, ssl, websocket
+for header in (None, ["a: b"], {"a": "b"}):
+    trust = {"ca_certs": os.environ["SSL_CERT_FILE"]}
+    try: websocket.create_connection("wss://api.test/1", header=header, sslopt=trust)
+    except websocket.WebSocketBadStatusException as error: heads.append(json.loads(error.resp_body))
+"""
 PACKAGES["httpx2"] = PACKAGES["httpx"].replace("httpx", "httpx2")
 LANES = {
     "httpx": ["m#0@*", "m#1@*", "m/a0#0@*"],
     "httpx2": ["m#0@*", "m#1@*", "m/a0#0@*"],
     "aiohttp": ["m/a0#0@*", "m/a0#1@*", "m/a0#2@*"],
+    "websockets": ["m#0@*", "m/a0#0@*"],
 }
 
 

@@ -78,6 +78,14 @@ def install() -> None:
     hooks.on_import("aiohttp.client", _patch_aiohttp_session)
     hooks.on_import("grpc._compression", _patch_grpc)
     hooks.on_import("grpc.aio._channel", _patch_grpc_aio)
+    for name in ("websockets.sync.client", "websockets.asyncio.client", "websocket._handshake"):
+        hooks.on_import(name, _patch_socket_client)
+
+
+def _patch_socket_client(module: Any) -> None:
+    from . import socketlanes  # most programs have none
+
+    socketlanes.patch(module)
 
 
 def _patch_http_client(module: Any) -> None:
@@ -86,13 +94,13 @@ def _patch_http_client(module: Any) -> None:
     endheaders = cls.endheaders
 
     def endheaders_with_lane(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _attempt(_add_to_buffer, self)
+        attempt(_add_to_buffer, self)
         return endheaders(self, *args, **kwargs)
 
     cls.endheaders = resemble(endheaders_with_lane, endheaders)
 
 
-def _attempt(add: Callable[..., None], *args: Any) -> None:
+def attempt(add: Callable[..., None], *args: Any) -> None:
     """Add a header; the agent's request goes without one rather than not at all."""
     try:
         add(*args)
@@ -118,11 +126,11 @@ def _patch_httpcore(module: Any) -> None:
     handle, handle_async = pool.handle_request, async_pool.handle_async_request
 
     def handle_request(self: Any, request: Any) -> Any:
-        _attempt(_add_to_request, self, request)
+        attempt(_add_to_request, self, request)
         return handle(self, request)
 
     async def handle_async_request(self: Any, request: Any) -> Any:
-        _attempt(_add_to_request, self, request)
+        attempt(_add_to_request, self, request)
         return await handle_async(self, request)
 
     pool.handle_request = resemble(handle_request, handle)
@@ -181,7 +189,7 @@ def _patch_aiohttp_request(module: Any) -> None:
 
     async def send_with_lane(self: Any, *args: Any, **kwargs: Any) -> Any:
         agents = HEADER in self.headers
-        _attempt(_add_to_headers, self)
+        attempt(_add_to_headers, self)
         try:
             return await send(self, *args, **kwargs)
         finally:
