@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tapeproxy.cli.redactions import mark
 from tapeproxy.cli.rendering import Cell, Column, Screen, block, clip, count, duration, moment, printable, size, table
+from tapeproxy.cli.socketpages import message_lines
 from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thought, ToolCall, ToolResult
@@ -159,6 +160,7 @@ def exchange_page(exchange: Exchange, of: int, screen: Screen) -> Iterator[str]:
     if response is not None:
         yield from _response_lines(exchange, response, call, screen)
     yield from _chunk_lines(exchange, screen)
+    yield from message_lines(exchange, screen)
     yield _end_line(exchange, screen)
 
 

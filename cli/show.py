@@ -75,8 +75,9 @@ def command(
     For one exchange: exchange (as above); request (at_ns, method, url, http, alpn, inside, headers, body, chunks);
     response (at_ns, status, reason, http, framing, informational, headers, body, chunks) or null; end (at_ns, how,
     error, trailers) or null; call (dialect, model, messages, answer, stop, tokens_in, tokens_out, error, streamed) or
-    null. A body has size, coding, whole, note, and its decoded content as text or b64. A message has role and parts
-    of kind text, thought, tool-call, tool-result or media.
+    null; messages, what passed on a WebSocket (at_ns, from, type, code, whole, size, and text or b64). A body has size,
+    coding, whole, note, and its decoded content as text or b64. A call's message has role and parts of kind text,
+    thought, tool-call, tool-result or media.
 
     For --size: tape, total, kinds (each with its kind) and exchanges, the largest first. All have records, file (bytes
     of the file, a share of what is compressed together), text (of the lines), bodies (as they were on the wire) and
@@ -111,6 +112,9 @@ def command(
     if causal:
         raise UsageError("--rank, --vector and --lane are about a whole tape", fix="leave out the exchange's number")
     exchange = _pick(path, loaded, wanted)
+    if raw and exchange.frames:
+        fix = f"tapeproxy show {shlex.quote(str(path))} {wanted} --json"
+        raise UsageError(f"exchange {wanted} became a WebSocket, which has messages and no body", fix=fix)
     if raw:
         click.echo(exchange.response_body, nl=False)
     else:

@@ -17,7 +17,9 @@ from tapeproxy.tapes.contexts import ContextChange, context_changes, message_tex
 from tapeproxy.tapes.conversation import Answered, Dialect, Media, Message, Part, Text, Thought, ToolCall, ToolResult
 from tapeproxy.tapes.differences import Difference, body_differences, differences, json_differences
 from tapeproxy.tapes.exchanges import Exchange
-from tapeproxy.tapes.jsonvalues import read_json
+from tapeproxy.tapes.jsonvalues import read_json, write_json
+from tapeproxy.tapes.messages import spoken
+from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.sides import Event, Side, telling_headers
 from tapeproxy.tapes.wording import excerpts
 
@@ -25,6 +27,7 @@ type Change = Literal["request", "status", "ending", "response", "lane", "order"
 """What of an event is another; stable words. `lane` and `order`: it is the same, elsewhere."""
 
 _WORDS: Final[tuple[Change, ...]] = ("status", "ending")
+_JSON: Final[Headers] = ((b"content-type", b"application/json"),)
 _GIST: Final = 400
 _MOST: Final = 100
 """Differences of one kind that are looked at."""
@@ -237,4 +240,7 @@ def _told(found: Difference) -> Difference:
 
 def _canonical(exchange: Exchange, side: Side) -> Body:
     assert exchange.response is not None
+    if exchange.frames:
+        told = write_json(spoken(exchange.frames)) or b"".join(frame.data for frame in exchange.frames)
+        return canonical_body(_JSON, told, marks=side.reading.marks)[1]
     return canonical_body(exchange.response.headers, exchange.response_body, marks=side.reading.marks)[1]

@@ -12,6 +12,8 @@ from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thought, ToolCall, ToolResult
 from tapeproxy.tapes.exchanges import Chunk, Exchange
+from tapeproxy.tapes.messages import Message as SocketMessage
+from tapeproxy.tapes.messages import read_frames
 from tapeproxy.tapes.records import End, Headers, Json, Response
 from tapeproxy.tapes.summary import Row, summarise
 
@@ -66,6 +68,7 @@ def exchange_document(exchange: Exchange) -> Json:
             "chunks": _chunks(exchange.uploads),
         },
         "response": None if exchange.response is None else _response(exchange, exchange.response),
+        "messages": [_said(one) for one in read_frames(exchange.frames)],
         "end": None if exchange.end is None else _end(exchange.end),
         "call": None if call is None else _call(call),
     }
@@ -93,6 +96,15 @@ def _body(body: bytes, headers: Headers) -> Json:
         return about | {"text": decoded.data.decode()}
     except UnicodeDecodeError:
         return about | {"b64": base64.b64encode(decoded.data).decode()}
+
+
+def _said(message: SocketMessage) -> Json:
+    about: Json = {"at_ns": message.t, "from": message.sender, "type": message.type}
+    about |= {"code": message.code, "whole": message.whole, "size": len(message.data)}
+    try:
+        return about | {"text": message.data.decode()}
+    except UnicodeDecodeError:
+        return about | {"b64": base64.b64encode(message.data).decode()}
 
 
 def _chunks(chunks: list[Chunk]) -> list[Json]:

@@ -210,6 +210,8 @@ def apply(exchange: Exchange, edits: Iterable[Edit]) -> Exchange:
     """
     draft = open_draft(exchange)
     where = f"exchange {exchange.number}"
+    if exchange.frames and any(map(is_answer_edit, edits := list(edits))):
+        raise UsageError("what was said on a WebSocket cannot be edited", where=where, fix="edit another exchange")
     for edit in edits:
         try:
             _edit(draft, edit)

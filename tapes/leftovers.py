@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tapeproxy.tapes.layers import View, expand, leaves, open_body
-from tapeproxy.tapes.records import Chunks, End, Head, Headers, Json, Record, Request, Response, Seal, Value
+from tapeproxy.tapes.records import Chunks, End, Frame, Head, Headers, Json, Record, Request, Response, Seal, Value
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.suspicion import Kind, Sought, Suspect, is_placeholder, suspects
 from tapeproxy.tapes.tokens import MIN_LENGTH, WILDCARD, mask_tokens
@@ -20,7 +20,7 @@ _LONG: Final = 16
 _CACHED: Final = 200_000
 # What a tape says of itself: hashes, marks and names, and the seed, which is told of apart.
 _OWN_FIELDS: Final = frozenset(
-    {"seed", "host", "secrets", "digest", "trace", "file", "hash_seed", "sealed_seed", "scrubbed", "rules"}
+    {"seed", "host", "secrets", "digest", "trace", "messages", "file", "hash_seed", "sealed_seed", "scrubbed", "rules"}
 )
 _OCTETS: Final = frozenset({"url", "method", "reason", "headers", "trailers", "informational", "body", "parts"})
 
@@ -96,6 +96,8 @@ class LeftoverScanner:
                 yield from self._response(index, record)
             case Chunks():
                 self._keep(record)
+            case Frame():
+                yield from self._frame(index, record)
             case End():
                 yield from self._end(index, record)
             case Value() if record.content is not None:
@@ -144,6 +146,16 @@ class LeftoverScanner:
             if self._largest is None or len(side) <= self._largest:  # of one that is too large no more is needed
                 side += data
 
+    def _frame(self, index: int, frame: Frame) -> Iterator[Leftover]:
+        """What is text is looked through at the end, as lines of one body: a secret may come in many messages."""
+        bodies = self._open.get(frame.of)
+        if frame.type != "text" or bodies is None:
+            views = open_body(frame.data, ()).views
+            yield from self._suspects(index, frame.of, f"{frame.type} frame to the {frame.to}", views)
+            return
+        side = bodies.heard if frame.to == "client" else bodies.said
+        side += frame.data if frame.open is not None else frame.data + b"\n"
+
     def _bodies(self, index: int) -> Iterator[Leftover]:
         bodies = self._open.get(index)
         if bodies is None:
@@ -151,6 +163,8 @@ class LeftoverScanner:
         for side, headers, data in (
             ("request body", bodies.asked, bodies.request),
             ("response body", bodies.answered, bodies.response),
+            ("messages to the server", MESSAGES, bodies.said),
+            ("messages to the client", MESSAGES, bodies.heard),
         ):
             if not data:
                 continue
@@ -224,8 +238,12 @@ class _Bodies:
     request: bytearray
     answered: Headers = ()
     response: bytearray = field(default_factory=bytearray)
+    said: bytearray = field(default_factory=bytearray)
+    heard: bytearray = field(default_factory=bytearray)
 
 
+MESSAGES: Final[Headers] = ((b"content-type", b"application/x-ndjson"),)
+"""As what the texts on a WebSocket are read, one a line."""
 _FORM: Final[Headers] = ((b"content-type", b"application/x-www-form-urlencoded"),)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hints import CALLS, HINTS
-from tapeproxy.tapes.records import Chunks, End, Exit, Head, Record, Request, Response, Seal, Value
+from tapeproxy.tapes.records import Chunks, End, Exit, Frame, Head, Record, Request, Response, Seal, Value
 
 _TOLD: Final = HINTS - {*CALLS}
 _OF_CALLS: Final = frozenset({"args", "asked"})
@@ -49,7 +49,7 @@ def minimized_records(
                 inside.add(index)
             case Request():
                 out = _request(record, asked[kept[index].number]) if index in kept else None
-            case Response() | End() if record.of not in inside:
+            case Response() | Frame() | End() if record.of not in inside:
                 out = record if record.of in kept else None
             case Chunks() if record.of not in inside:
                 out = _chunks(record, kept.get(record.of), sent)
@@ -61,7 +61,7 @@ def minimized_records(
                 pass
         if out is None:
             continue
-        if isinstance(out, Response | End | Chunks):
+        if isinstance(out, Response | Frame | End | Chunks):
             out = dataclasses.replace(out, of=places[out.of])
         places[index] = place
         place += 1

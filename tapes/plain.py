@@ -12,6 +12,7 @@ from tapeproxy.tapes.decoder import Entry
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.lanepairs import depth_first
+from tapeproxy.tapes.messages import Message, read_frames
 from tapeproxy.tapes.records import Headers, Json
 from tapeproxy.tapes.sides import telling_headers
 
@@ -58,10 +59,19 @@ def _exchange_document(exchange: Exchange) -> Json:
     out: Json = {"request": asked | _content(headers, exchange.request_body, request.headers)}
     if response is not None:
         out["response"] = {"status": response.status} | _answer(exchange, response.headers)
+    if exchange.frames:
+        out["messages"] = [_said(one) for one in read_frames(exchange.frames) if one.type not in ("ping", "pong")]
     how = "unfinished" if end is None else end.how
     if how != "complete":
         out["ending"] = how
     return out
+
+
+def _said(message: Message) -> Json:
+    out: Json = {"from": message.sender}
+    if message.type in ("close", "untaped"):
+        return out | {message.type: message.code, "reason": message.data.decode(errors="replace")}
+    return out | {"message": _body(message.data)} | ({} if message.whole else {"whole": False})
 
 
 def _answer(exchange: Exchange, headers: Headers) -> Json:

@@ -17,11 +17,11 @@ from tapeproxy.tapes.codings import decode, header
 from tapeproxy.tapes.eventstreams import with_checksums
 from tapeproxy.tapes.filetext import redact_text
 from tapeproxy.tapes.joinedtexts import joined_edits
-from tapeproxy.tapes.leftovers import Leftover, scan_leftovers
+from tapeproxy.tapes.leftovers import MESSAGES, Leftover, scan_leftovers
 from tapeproxy.tapes.literals import Literals
 from tapeproxy.tapes.parsing import parse_record
 from tapeproxy.tapes.recoding import encode
-from tapeproxy.tapes.records import Chunks, Head, Headers, Json, Record, Request, Response, Value
+from tapeproxy.tapes.records import Chunks, Frame, Head, Headers, Json, Record, Request, Response, Value
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.secretvars import is_secret_value
 from tapeproxy.tapes.splicing import recut, splice
@@ -79,12 +79,17 @@ def _sorted_out(found: Iterable[Leftover], sought: Sought) -> tuple[set[bytes], 
 
 @dataclass(slots=True)
 class _Sides:
-    """The pieces of an exchange's bodies: (record, part or -1 for a request's own body, bytes)."""
+    """The pieces of an exchange's bodies: (record, part or -1 for a request's own body, bytes).
+
+    `said` and `heard` are what passed on a WebSocket, to the server and to the client.
+    """
 
     request: int
     response: int | None = None
     up: list[tuple[int, int, bytes]] = field(default_factory=list)
     down: list[tuple[int, int, bytes]] = field(default_factory=list)
+    said: list[tuple[int, Frame]] = field(default_factory=list)
+    heard: list[tuple[int, Frame]] = field(default_factory=list)
 
 
 class _Scrubber:
@@ -117,6 +122,8 @@ class _Scrubber:
                 bodies |= {(record, part): data for (record, part, _), data in zip(pieces, new, strict=True)}
                 if index is not None:
                     lengths[index] = (sum(map(len, texts)), sum(map(len, new)))
+            for frames in (exchange.said, exchange.heard):
+                bodies |= self._frames(frames)
         return [self._record(index, record, bodies, lengths) for index, record in enumerate(records)]
 
     def _record(
@@ -149,10 +156,27 @@ class _Scrubber:
                     (dt, new) for (dt, new), (_, old) in zip(parts, record.parts, strict=True) if new or not old
                 )
                 return dataclasses.replace(record, parts=kept, recoded=record.recoded or index in self._recoded)
+            case Frame():
+                data = bodies.get((index, -1))
+                small = self._other(dataclasses.replace(record, data=b""))
+                assert isinstance(small, Frame)
+                return dataclasses.replace(small, data=self._bytes(record.data) if data is None else data)
             case Value():
                 return self._value(record)
             case _:
                 return self._other(record)
+
+    def _frames(self, frames: Sequence[tuple[int, Frame]]) -> dict[tuple[int, int], bytes]:
+        """The data of one direction of a WebSocket, cleaned as lines of one body."""
+        lines = [frame.data + b"\n" if frame.open is None else frame.data for _, frame in frames]
+        new = self._text(lines, MESSAGES) if lines else []
+        return {
+            (index, -1): data.removesuffix(b"\n") if frame.open is None else data
+            for (index, frame), data in zip(frames, new, strict=True)
+        }
+
+    def _bytes(self, data: bytes) -> bytes:
+        return self._redactor.content(self._literals.redact(data))
 
     def _body(self, headers: Headers, pieces: list[bytes]) -> tuple[list[bytes], bool]:
         """The pieces of a body, cleaned, as many as they were; and whether it had to be compressed anew for that."""
@@ -245,6 +269,9 @@ def _sides(records: Sequence[Record]) -> list[_Sides]:
             sides = by_request[record.of]
             pieces = sides.down if record.to == "client" else sides.up
             pieces += [(index, n, _bytes(data)) for n, (_, data) in enumerate(record.parts)]
+        elif isinstance(record, Frame) and record.of in by_request and record.type in ("text", "binary"):
+            sides = by_request[record.of]
+            (sides.heard if record.to == "client" else sides.said).append((index, record))
     return list(by_request.values())
 
 

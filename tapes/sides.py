@@ -18,6 +18,7 @@ from tapeproxy.tapes.conversation import Dialect
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.identity import Identity
 from tapeproxy.tapes.machine import Marks, facts_of, marks
+from tapeproxy.tapes.messages import read_frames
 from tapeproxy.tapes.reading import VERSION, Reading, taped_rules, taped_version
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.requestlines import summary_line
@@ -178,6 +179,10 @@ def answer_digest(exchange: Exchange, *, strict: bool) -> bytes:
     digest.update(b"\n")
     for chunk in exchange.chunks:
         digest.update(chunk.data)
+    # How the two directions of a WebSocket interleave does not count.
+    for message in sorted(read_frames(exchange.frames), key=lambda message: message.to):
+        if message.type not in ("ping", "pong"):
+            digest.update(framed(f"{message.to} {message.type} {message.code}".encode()) + framed(message.data))
     digest.update(b"\n" + (exchange.end.how.encode() if exchange.end is not None else b""))
     return digest.digest(16)
 

@@ -8,7 +8,7 @@ import heapq
 from dataclasses import dataclass
 
 from tapeproxy.tapes.decoder import Entry
-from tapeproxy.tapes.records import Chunks, End, Request, Value
+from tapeproxy.tapes.records import Chunks, End, Frame, Request, Value
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Survey:
         if exchange is None:
             return
         exchange.size.add(size)
-        if isinstance(record, Request) or (isinstance(record, Chunks) and record.to == "server"):
+        if isinstance(record, Request) or (isinstance(record, Chunks | Frame) and record.to == "server"):
             exchange.request += size.bodies
         else:
             exchange.response += size.bodies
@@ -103,6 +103,8 @@ def _measure(entry: Entry, file: float) -> Size:
             size.referred = size.bodies - len(entry.like.mid)
     elif isinstance(record, Chunks):
         size.bodies = sum(len(data) for _, data in record.parts if isinstance(data, bytes))
+    elif isinstance(record, Frame):
+        size.bodies = len(record.data)
     elif isinstance(record, Value):
         size.bodies = len(record.content or b"")
     return size

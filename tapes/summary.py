@@ -23,7 +23,8 @@ class Row:
 
     `how` it ended, None when the tape stops before its end. `status` is None when no response came. Times are
     nanoseconds after the request: to the first byte of the response's body (of its head, if it has none), and to the
-    end; None where the tape does not say. `chunks` and `size` are the response body's, as it came. `dialect`, `model`
+    end; None where the tape does not say. `chunks` and `size` are the response body's, as it came, or of what a
+    WebSocket's server sent. `dialect`, `model`
     and the tokens are None for what is no LLM call.
     """
 
@@ -72,7 +73,12 @@ def summarise(exchange: Exchange) -> Row:
     """The row of one exchange. Never raises, whatever its bytes are."""
     request, response, end = exchange.request, exchange.response, exchange.end
     call = read_call(exchange)
+    sizes = [chunk.size for chunk in exchange.chunks]
     first = next((chunk.t for chunk in exchange.chunks if chunk.t is not None), None)
+    if exchange.frames:
+        heard = [frame for frame in exchange.frames if frame.to == "client"]
+        sizes = [len(frame.data) for frame in heard]
+        first = heard[0].t if heard else None
     if first is None and response is not None and not exchange.chunks:
         first = response.t
     return Row(
@@ -86,8 +92,8 @@ def summarise(exchange: Exchange) -> Row:
         model=None if call is None else call.model,
         tokens_in=None if call is None else call.tokens_in,
         tokens_out=None if call is None else call.tokens_out,
-        chunks=len(exchange.chunks),
-        size=sum(chunk.size for chunk in exchange.chunks),
+        chunks=len(sizes),
+        size=sum(sizes),
         first_byte=_since(request.t, first),
         total=_since(request.t, None if end is None else end.t),
         error=call.error if call is not None and call.error else None if end is None else end.error,

@@ -7,7 +7,7 @@ from typing import Any
 
 from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.records import Chunks, End, Exit, Head, Headers, How, Note, Record, Request, Response
-from tapeproxy.tapes.trace import trace_hash
+from tapeproxy.tapes.trace import TraceHasher
 
 MS = 1_000_000
 HEAD = Head(
@@ -107,17 +107,27 @@ def sample(lane: str | None = None) -> list[Record]:
 
 
 def tape_bytes(
-    records: Iterable[Record], head: Head = HEAD, *, sealed: bool = True, outcome: str = "exited", trace: str = ""
+    records: Iterable[Record],
+    head: Head = HEAD,
+    *,
+    sealed: bool = True,
+    outcome: str = "exited",
+    trace: str = "",
+    messages: str = "",
 ) -> bytes:
-    """A tape of these records as a file's bytes; `trace` instead of the right trace hash."""
+    """A tape of these records as a file's bytes; `trace` and `messages` instead of the right hashes."""
     records = list(records)
     encoder = TapeEncoder(head)
     for record in records:
         encoder.add(record)
     if not sealed:
         return encoder.flush()
-    trace = trace or trace_hash(enumerate((head, *records)))
-    return encoder.flush() + encoder.seal(t=10**9, trace=trace, outcome=outcome)
+    hasher = TraceHasher()
+    if not trace:
+        for index, record in enumerate((head, *records)):
+            hasher.feed(index, record)
+        trace = hasher.hexdigest()
+    return encoder.flush() + encoder.seal(t=10**9, trace=trace, outcome=outcome, messages=messages or hasher.messages())
 
 
 def write_tape(path: Path, records: Iterable[Record], head: Head = HEAD, *, sealed: bool = True) -> Path:

@@ -1,9 +1,9 @@
 """WebSockets on tapes, written as who said what: `>` the client, `<` the server."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 from tapeproxy.tapes.exchanges import Exchange
-from tapeproxy.tapes.records import End, Frame, Headers, How, Request, Response
+from tapeproxy.tapes.records import End, Frame, Headers, How, Record, Request, Response
 from tapeproxy.tapes.wsrecords import FrameType, Open
 
 URL = "http://x.test/ws"
@@ -45,7 +45,9 @@ def socket_exchange(
     return Exchange(1, 1, request, response, end=end, frames=frames(*said, gap=gap))
 
 
-def with_frames(exchange: Exchange, found: Sequence[Frame]) -> Exchange:
-    """The same with other frames."""
-    exchange.frames = list(found)
-    return exchange
+def records_of(exchange: Exchange, index: int = 1) -> list[Record]:
+    """Its records, of which the first has the number `index`."""
+    assert exchange.response is not None
+    out: list[Record] = [exchange.request, replace(exchange.response, of=index)]
+    out += [replace(frame, of=index) for frame in exchange.frames]
+    return [*out, replace(exchange.end, of=index)] if exchange.end is not None else out

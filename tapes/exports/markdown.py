@@ -17,6 +17,7 @@ from tapeproxy.tapes.indenting import indent_json
 from tapeproxy.tapes.invisible import spelled
 from tapeproxy.tapes.lanepairs import depth_first
 from tapeproxy.tapes.markdowntext import code, fenced
+from tapeproxy.tapes.messages import read_frames
 from tapeproxy.tapes.outcomes import outcome
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.tokens import replace_tokens
@@ -75,6 +76,13 @@ class _Transcript:
         yield from self._body("sent", exchange.request_body, request.headers)
         if response is not None:
             yield from self._body("received", exchange.response_body, response.headers)
+        for message in read_frames(exchange.frames):
+            if message.type in ("text", "binary"):
+                yield from self._body(f"{message.sender} says", message.data, ())
+            elif message.type == "close":
+                code = "" if message.code is None else f" {message.code}"
+                reason = f" {code(message.data.decode(errors='replace'))}" if message.data else ""
+                yield f"\n{message.sender} closes{code}{reason}\n"
 
     def _call(self, exchange: Exchange, call: Call) -> Iterator[str]:
         counts = ((call.tokens_in, "in"), (call.tokens_out, "out"))

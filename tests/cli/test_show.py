@@ -6,6 +6,7 @@ from typing import Any
 
 import agentruns
 import pytest
+import wstapes
 from click.testing import CliRunner, Result
 
 from tapeproxy.cli.show import command
@@ -440,7 +441,7 @@ def test_a_tape_as_json() -> None:
 
 def test_an_exchange_as_json() -> None:
     given = document("1")
-    assert set(given) == {"exchange", "request", "response", "end", "call"}
+    assert set(given) == {"exchange", "request", "response", "messages", "end", "call"}
     assert set(given["exchange"]) == ROW_FIELDS
     request, response, call = given["request"], given["response"], given["call"]
     assert request["headers"] == [["Content-Type", "application/json"], ["X-Test", "1"]]
@@ -477,3 +478,27 @@ def test_the_help_names_every_field() -> None:
     names = {*tape, *tape["totals"], *tape["notes"][0], *exchange, *exchange["request"], *exchange["response"]}
     names |= {*exchange["exchange"], *exchange["end"], *exchange["call"], *exchange["request"]["body"]}
     assert names - words == set()
+
+
+def test_a_websocket_shows_who_said_what(tape: Path) -> None:
+    said: tuple[wstapes.Said, ...] = ('<{"type":"hi\x1b"}', b">\x00\xff", ("<", "text", b"ha", "message"), ">!1001 bye")
+    agentruns.write_tape(tape, wstapes.records_of(wstapes.socket_exchange(*said)))
+    page = show("1")
+    assert "messages (2 of the client, 2 of the server)" in page
+    rows = [line.split("ms  ")[1] for line in page.splitlines() if "  < " in line or "  > " in line]
+    assert rows == [
+        r'< {"type":"hi\x1b"}',
+        "> binary 2 B  00 ff",
+        "> close 1001 bye",
+        "< (not whole) ha",
+    ]
+    found = document("1")["messages"]
+    assert [(one["from"], one["type"], one["code"], one["whole"]) for one in found] == [
+        ("server", "text", None, True),
+        ("client", "binary", None, True),
+        ("client", "close", 1001, True),
+        ("server", "text", None, False),
+    ]
+    assert (found[1]["b64"], found[2]["text"]) == ("AP8=", "bye")
+    with pytest.raises(UsageError, match="which has messages and no body"):
+        show("1", "--raw")
