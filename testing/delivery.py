@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tapeproxy.testing.chance import Chance
+from tapeproxy.testing.realtime import PROTOCOL, Session
 from tapeproxy.testing.script import Delivery
 from tapeproxy.testing.wire import Exchange
 
@@ -37,6 +38,23 @@ async def deliver(exchange: Exchange, response: Response) -> None:
         await _send_body(exchange, response)
     else:
         await _send_events(exchange, response, response.events)
+
+
+async def converse(exchange: Exchange, session: Session) -> None:
+    """Hold one session until the client closes it; raises ConnectionError when it has left."""
+    socket = await exchange.switch(PROTOCOL)
+    for event in session.begin():
+        await socket.send(event)
+    async for message in socket:
+        events = list(session.hear(message))
+        how = session.delivery
+        await asyncio.sleep(how.delay_ms / 1000)
+        for event in events[: how.cut_after]:
+            await asyncio.sleep(session.gap())
+            await socket.send(event)
+        if how.cut_after is not None or how.reset:
+            _break_off(exchange, how)
+            return
 
 
 async def _send_body(exchange: Exchange, response: Response) -> None:

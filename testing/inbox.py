@@ -59,7 +59,7 @@ class Inbox:
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes; raises httptools.HttpParserError on anything that is not HTTP/1."""
-        # An upgrade is not spoken here: the request is answered as any other and the rest is dropped.
+        # A client that asks for an upgrade sends nothing more before it has its answer; what does come is dropped.
         with contextlib.suppress(httptools.HttpParserUpgrade):
             self._parser.feed_data(data)
 

@@ -1,7 +1,7 @@
 """`FakeProvider`: the service as a running server, from sync code or in an event loop. Decides no answer.
 
-It serves OpenAI chat completions and responses, Anthropic messages, and a small search API as an agent's tool would
-call, on any host name. `service` decides, `delivery` sends, this module owns the socket, the loop and the thread.
+It serves OpenAI chat completions, responses and Realtime, Anthropic messages, and a small search API as an agent's tool
+would call, on any host name. `service` decides, `delivery` sends, this module owns the socket, the loop and the thread.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from typing import Self
 
 from tapeproxy.testing.answers import Playbook
 from tapeproxy.testing.chance import Dice
-from tapeproxy.testing.delivery import deliver
+from tapeproxy.testing.delivery import converse, deliver
 from tapeproxy.testing.inbox import Request
 from tapeproxy.testing.script import Script, load_script, read_script
-from tapeproxy.testing.service import Service
+from tapeproxy.testing.service import Service, asks_for_a_session
 from tapeproxy.testing.wire import Exchange, Server
 
 
@@ -119,7 +119,10 @@ class FakeProvider:
 
     async def _answer(self, exchange: Exchange) -> None:
         self.requests.append(exchange.request)
-        await deliver(exchange, self._service.respond(exchange.request))
+        if asks_for_a_session(exchange.request):
+            await converse(exchange, self._service.session(exchange.request))
+        else:
+            await deliver(exchange, self._service.respond(exchange.request))
 
 
 async def serve_forever(provider: FakeProvider, on_listening: Callable[[], None] = lambda: None) -> None:

@@ -8,13 +8,14 @@ from typing import Final, Protocol
 
 import orjson
 
-from tapeproxy.testing import anthropic_messages, corpus, openai_chat, openai_responses
+from tapeproxy.testing import anthropic_messages, corpus, openai_chat, openai_responses, realtime
 from tapeproxy.testing.answers import Playbook, Refusal
 from tapeproxy.testing.chance import Chance, Dice
 from tapeproxy.testing.conversation import Ask, AskError, Json, Reply
 from tapeproxy.testing.delivery import Response
 from tapeproxy.testing.inbox import Request
 from tapeproxy.testing.script import Delivery
+from tapeproxy.testing.sockets import is_upgrade
 
 type Pairs = tuple[tuple[str, str], ...]
 
@@ -38,12 +39,22 @@ class Dialect(Protocol):
 DIALECTS: Final[tuple[Dialect, ...]] = (openai_chat, openai_responses, anthropic_messages)
 
 
+def asks_for_a_session(request: Request) -> bool:
+    """Whether a request opens a Realtime session."""
+    return is_upgrade(request) and request.path.endswith(realtime.PATH)
+
+
 class Service:
     """Answers requests one by one; what it remembers is the script's progress and the dice."""
 
     def __init__(self, playbook: Playbook, dice: Dice) -> None:
         self._playbook = playbook
         self._dice = dice
+
+    def session(self, request: Request) -> realtime.Session:
+        """The session that a request opens."""
+        chance = self._dice.roll(b"session %b" % request.target.encode())
+        return realtime.Session(self._playbook, chance, request.query.get("model", "gpt-realtime"))
 
     def respond(self, request: Request) -> Response:
         """The response to one request, whatever it asks."""
@@ -110,7 +121,7 @@ def _json_object(request: Request) -> Json:
 
 
 def _unknown(request: Request) -> Json:
-    served = ", ".join(f"POST …{dialect.PATH}" for dialect in DIALECTS)
+    served = ", ".join([*(f"POST …{dialect.PATH}" for dialect in DIALECTS), f"a WebSocket at …{realtime.PATH}"])
     asked = f"{request.method} {request.path}"
     message = f"the fake provider does not serve {asked}; it serves {served}, GET /search and GET /pages/…"
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": "not_found"}}

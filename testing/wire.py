@@ -18,6 +18,7 @@ import httptools
 
 from tapeproxy.tapes.errors import TapeproxyError
 from tapeproxy.testing.inbox import Inbox, Request
+from tapeproxy.testing.sockets import ServerSocket
 
 type Headers = Iterable[tuple[str, str]]
 
@@ -48,6 +49,7 @@ class Exchange:
 
     request: Request
     _writer: asyncio.StreamWriter
+    _reader: asyncio.StreamReader | None = None
     _chunked: bool = False
     _bodyless: bool = False
     _closing: bool = False
@@ -85,6 +87,14 @@ class Exchange:
         await self.start(status, headers, length=len(body))
         await self.send(body)
         await self.finish()
+
+    async def switch(self, protocol: str = "") -> ServerSocket:
+        """Become a WebSocket, if the request asks for one; the connection ends with the handler."""
+        assert self._reader is not None
+        self._closing = True
+        socket = ServerSocket(self._reader, self._writer)
+        await socket.accept(self.request, protocol)
+        return socket
 
     def cut(self) -> None:
         """Close the connection with the response unfinished; what was sent is delivered first."""
@@ -183,7 +193,7 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hand
     inbox = Inbox()
     while True:
         while inbox.ready:
-            exchange = Exchange(inbox.ready.popleft(), writer)
+            exchange = Exchange(inbox.ready.popleft(), writer, reader)
             await handle(exchange)
             if not exchange.reusable:
                 return

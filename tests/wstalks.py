@@ -39,15 +39,17 @@ class ServerEnd:
 
 
 def accepting(talk: Talk, subprotocol: str | None = None, *, deflate: bool = False) -> Handler:
-    """An origin's handler that accepts a WebSocket and goes on with `talk`."""
+    """An origin's handler that accepts a WebSocket, `subprotocol` if it is offered, and goes on with `talk`."""
 
     async def handle(call: Call) -> None:
         server = wsproto.WSConnection(wsproto.ConnectionType.SERVER)
         lines = "".join(f"{name}: {value}\r\n" for name, value in call.request.headers)
         server.receive_data(f"GET {call.request.target} HTTP/1.1\r\n{lines}\r\n".encode())
-        assert any(isinstance(event, ws.Request) for event in server.events())
+        (request,) = server.events()
+        assert isinstance(request, ws.Request)
+        chosen = subprotocol if subprotocol in request.subprotocols else None
         known: list[Extension] = [PerMessageDeflate()] if deflate else []
-        await call.send(server.send(ws.AcceptConnection(subprotocol, extensions=known)))
+        await call.send(server.send(ws.AcceptConnection(chosen, extensions=known)))
         await talk(ServerEnd(call, server))
 
     return handle
@@ -62,7 +64,8 @@ async def echo(end: ServerEnd) -> None:
             case ws.Ping() as ping:
                 await end.say(ping.response())
             case ws.CloseConnection() as closing:
-                await end.say(closing.response())
+                if closing.code != 1006:  # the client has gone
+                    await end.say(closing.response())
                 end.call.close()
                 return
 

@@ -18,13 +18,15 @@ CLIENTS = {
     "aiohttp": [sys.executable, "with_aiohttp.py"],
     "urllib": [sys.executable, "with_urllib.py"],
     "openai": [sys.executable, "with_openai.py"],
+    "realtime": [sys.executable, "with_realtime.py"],
     "anthropic": [sys.executable, "with_anthropic.py"],
     "curl": ["sh", "with_curl.sh"],
     "node": ["node", "with_node.mjs"],
 }
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+# Realtime is heard through both wires in test_realtime.py, without the ten seconds in which its SDK is imported.
+@pytest.mark.parametrize("client", [pytest.param(n, marks=pytest.mark.soak) if n == "realtime" else n for n in CLIENTS])
 def test_a_client_hears_the_same_again_without_provider_and_key(client: str, cli: Cli, provider: FakeProvider) -> None:
     interpreter, script = CLIENTS[client]
     tool = client if client == "curl" else interpreter
