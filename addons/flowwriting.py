@@ -11,15 +11,19 @@ from mitmproxy.connection import Client, Server
 from mitmproxy.flow import Error
 from mitmproxy.http import Headers, HTTPFlow, Request, Response
 from mitmproxy.io import FlowWriter
+from mitmproxy.websocket import WebSocketData, WebSocketMessage
+from wsproto.frame_protocol import Opcode
 
 from tapeproxy.addons.flowfile import target_of
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
 from tapeproxy.tapes.exports.remarks import beside, ending, last_moment, remark
 from tapeproxy.tapes.imports.own import FIELD, begun_ns, particulars
+from tapeproxy.tapes.messages import read_frames
 
 _NS: Final = 1_000_000_000
 _NOWHERE: Final = ("127.0.0.1", 0)
+_NO_CODE: Final = 1005
 
 
 class FlowWriting:
@@ -46,6 +50,19 @@ class FlowWriting:
         for sentence in beside(self._tape, uploads=uploads):
             self._lost(sentence)
 
+    def _messages(self, exchange: Exchange) -> WebSocketData:
+        told = WebSocketData()
+        for message in read_frames(exchange.frames):
+            from_client, when = message.sender == "client", self._seconds(message.t)
+            if message.type in ("text", "binary"):
+                kind = Opcode.TEXT if message.type == "text" else Opcode.BINARY
+                told.messages.append(WebSocketMessage(kind, from_client, message.data, when))
+            elif message.type == "close" and told.close_code is None:
+                told.closed_by_client, told.timestamp_end = from_client, when
+                told.close_code = _NO_CODE if message.code is None else message.code
+                told.close_reason = message.data.decode(errors="replace")
+        return told
+
     def _flow(self, exchange: Exchange) -> HTTPFlow:
         asked = self._seconds(exchange.request.t)
         ended = self._seconds(last_moment(exchange))
@@ -56,6 +73,7 @@ class FlowWriting:
         flow = HTTPFlow(client, server)
         flow.id, flow.timestamp_created = self._id(exchange, "flow"), asked
         flow.request, flow.response = request, self._response(exchange, ended)
+        flow.websocket = self._messages(exchange) if exchange.frames else None
         if flow.response is None or exchange.end is None or exchange.end.how != "complete":
             flow.error = Error(ending(exchange.end), ended)
         flow.comment = remark(exchange)

@@ -18,6 +18,7 @@ from tapeproxy.tapes.records import End, Headers, Request
 if TYPE_CHECKING:
     from mitmproxy.http import HTTPFlow
 
+_KEPT = frozenset({b"connection", b"upgrade", b"sec-websocket-version"})
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
 
@@ -75,8 +76,9 @@ class ForkGate:
     def _redirect(self, flow: "HTTPFlow", ticket: int) -> None:
         flow.metadata[REDIRECTED] = True
         request = flow.request
-        # The method says whether an answer has a body, and Connection whether the client stays.
-        kept = tuple(pair for pair in request.headers.fields if pair[0].lower() == b"connection")
+        # The method says whether an answer has a body, Connection whether the client stays, and these others whether
+        # mitmproxy takes what comes after a 101 for a WebSocket.
+        kept = tuple(pair for pair in request.headers.fields if pair[0].lower() in _KEPT)
         request.headers.fields = ((b"host", b"tape"), (TICKET_HEADER, b"%d" % ticket), *kept)
         request.data.content = b""
         request.data.host, request.data.port, request.data.scheme = "127.0.0.1", self._port, b"http"

@@ -19,6 +19,7 @@ from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
 from tapeproxy.tapes.exports.remarks import beside, counted, last_moment, remark
 from tapeproxy.tapes.imports.own import FIELD, begun_ns, packed, particulars, url_text
+from tapeproxy.tapes.messages import read_frames
 from tapeproxy.tapes.records import Headers, Json
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,7 +56,8 @@ def _entry(exchange: Exchange, begun: int) -> Json:
     moment = _EPOCH + timedelta(microseconds=(begun + request.t) // 1000)
     own = particulars(exchange, begun)
     asked, given = _request(exchange, own), _response(exchange, own)
-    return {
+    talk = {"_webSocketMessages": [*_messages(exchange, begun)], "_resourceType": "websocket"}
+    return (talk if exchange.frames else {}) | {
         "startedDateTime": moment.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "time": ended / _MS,
         "request": asked,
@@ -65,6 +67,19 @@ def _entry(exchange: Exchange, begun: int) -> Json:
         "comment": remark(exchange),
         FIELD: own,
     }
+
+
+def _messages(exchange: Exchange, begun: int) -> Iterator[Json]:
+    """What passed on a WebSocket as browsers put it into a HAR; times are seconds since 1970."""
+    for message in read_frames(exchange.frames):
+        if message.type in ("text", "binary") and message.whole:
+            text = message.type == "text"
+            yield {
+                "type": "send" if message.sender == "client" else "receive",
+                "time": (begun + message.t) / 1e9,
+                "opcode": 1 if text else 2,
+                "data": message.data.decode(errors="replace") if text else base64.b64encode(message.data).decode(),
+            }
 
 
 def _request(exchange: Exchange, own: Json) -> Json:

@@ -80,9 +80,9 @@ class _Transcript:
             if message.type in ("text", "binary"):
                 yield from self._body(f"{message.sender} says", message.data, ())
             elif message.type == "close":
-                code = "" if message.code is None else f" {message.code}"
-                reason = f" {code(message.data.decode(errors='replace'))}" if message.data else ""
-                yield f"\n{message.sender} closes{code}{reason}\n"
+                number = "" if message.code is None else f" {message.code}"
+                reason = f" {_code(message.data.decode(errors='replace'))}" if message.data else ""
+                yield f"\n{message.sender} closes{number}{reason}\n"
 
     def _call(self, exchange: Exchange, call: Call) -> Iterator[str]:
         counts = ((call.tokens_in, "in"), (call.tokens_out, "out"))

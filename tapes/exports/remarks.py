@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.exchanges import Exchange, Tape, outlines
 from tapeproxy.tapes.imports.own import error_text
 from tapeproxy.tapes.records import End
 
@@ -37,6 +37,13 @@ def beside(tape: Tape, *, uploads: int = 0) -> Iterator[str]:
 def counted(count: int, what: str, many: str = "") -> str:
     """`1 value`, `2 values`."""
     return f"{count} {what if count == 1 else many or f'{what}s'}"
+
+
+def sockets(tape: Tape) -> Iterator[str]:
+    """That what passed on WebSockets is not in the file, in a sentence, where there was one."""
+    count = sum(bool(exchange.frames) for exchange in outlines(tape.exchanges))
+    if count:
+        yield f"left out: what passed on {counted(count, 'WebSocket')}"
 
 
 def last_moment(exchange: Exchange) -> int:

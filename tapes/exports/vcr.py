@@ -13,7 +13,7 @@ import tapeproxy
 from tapeproxy.tapes.codings import header
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
-from tapeproxy.tapes.exports.remarks import beside, counted
+from tapeproxy.tapes.exports.remarks import beside, counted, sockets
 from tapeproxy.tapes.exports.yamltexts import key, scalar
 from tapeproxy.tapes.imports.own import FIELD, begun_ns, particulars, url_text
 from tapeproxy.tapes.records import Headers, Response
@@ -32,6 +32,8 @@ def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:  # noqa: ARG
     told = streamed = uploads = 0
     for exchange in tape.exchanges:
         response = exchange.response
+        if exchange.frames:
+            continue
         if response is None or exchange.end is None or exchange.end.how not in _PLAYED:
             left_out.append(exchange.number)
             continue
@@ -50,7 +52,7 @@ def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:  # noqa: ARG
     if streamed:
         bodies = counted(streamed, "body", "bodies")
         lost(f"{bodies} that came in pieces: VCR.py plays each at once, the pieces are in the field {FIELD}")
-    for sentence in beside(tape, uploads=uploads):
+    for sentence in (*beside(tape, uploads=uploads), *sockets(tape)):
         lost(sentence)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import wstalks
 from clirun import Cli
-from origin import Origin
+from origin import Call, Origin
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
@@ -97,3 +97,26 @@ def test_what_an_agent_had_heard_is_on_the_tape_of_a_killed_recorder(cli: Cli) -
     assert done.returncode == 3
     assert done.stdout.count("more erom\n") >= heard
     assert "the tape was interrupted during exchange 1" in done.stderr
+
+
+def test_a_fork_serves_the_sockets_before_the_change_and_opens_the_others(cli: Cli) -> None:
+    async def answer(call: Call) -> None:
+        if call.request.target == "/value":
+            await call.reply(b"live")
+        else:
+            await wstalks.accepting(wstalks.echo)(call)
+
+    with Origin(answer) as origin:
+        agent = [sys.executable, str(AGENTS / "with_socket_and_value.py"), str(origin.port)]
+        recorded = cli.run("record", "-o", TAPE, "--", *agent)
+        assert (recorded.returncode, recorded.stdout) == (0, "hello olleh\nlive evil\n"), recorded.stderr
+        before = len(origin.requests)
+        forked = cli.run("fork", TAPE, "-o", "c.tape.jsonl.gz", "--at", "2", "--body", "@edited", "--", *agent)
+        assert (forked.returncode, forked.stdout) == (0, "hello olleh\nedited detide\n"), forked.stderr
+        assert [request.target for request in origin.requests[before:]] == ["/second"]
+    child, ending = load(cli.cwd / "c.tape.jsonl.gz")
+    assert ending.sealed
+    assert [one.request.source for one in child.exchanges] == ["reused", "mutated", "live"]
+    assert [frame.data for frame in child.exchanges[0].frames if frame.type == "text"] == [b"hello", b"hello", b"olleh"]
+    replayed = cli.run("replay", "--require-all", "c.tape.jsonl.gz", "--", *agent)
+    assert (replayed.returncode, replayed.stdout) == (0, forked.stdout), replayed.stderr

@@ -13,7 +13,7 @@ from tapeproxy.proxy.tapefile import load, read_entries
 from tapeproxy.tapes.edits import apply, parse_edit
 from tapeproxy.tapes.errors import TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape, assemble
-from tapeproxy.tapes.exports import markdown
+from tapeproxy.tapes.exports import har, markdown, vcr
 from tapeproxy.tapes.leftovers import scan_leftovers
 from tapeproxy.tapes.messages import Message, read_frames, spoken
 from tapeproxy.tapes.plain import exchange_documents
@@ -207,3 +207,21 @@ def test_what_was_said_is_not_edited() -> None:
 def test_spoken_says_what_is_missing() -> None:
     assert spoken(frames("<hi", ("<", "untaped", b"why"))) == {"client": [], "server": ["hi", {"untaped": "why"}]}
     assert isinstance(socket_exchange().response, Response)
+
+
+def test_exports_have_them_or_say_that_they_have_not(tmp_path: Path) -> None:
+    tape = written_to(tmp_path, *TALK)
+    told: list[str] = []
+    (entry,) = json.loads(b"".join(har.export(tape, "a", told.append)))["log"]["entries"]
+    assert [(one["type"], one["opcode"], one["data"]) for one in entry["_webSocketMessages"]] == [
+        ("receive", 1, '{"type":"hello"}'),
+        ("send", 1, '{"type":"ask","n":1}'),
+        ("receive", 1, "half and half"),
+        ("send", 2, "AP8="),
+    ]
+    assert told == []
+    talk = records_of(socket_exchange("<hi"))
+    path = agentruns.write_tape(tmp_path / "b.tape.jsonl.gz", [*talk, *agentruns.chat(len(talk) + 1)])
+    cassette = b"".join(vcr.export(load(path)[0], "b", told.append))
+    assert told[-1] == "left out: what passed on 1 WebSocket"
+    assert b"/ws" not in cassette
