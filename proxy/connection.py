@@ -20,6 +20,7 @@ from tapeproxy.tapes.violations import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tapeproxy.proxy.inside import Relay
     from tapeproxy.proxy.tapeserver import TapeServer
     from tapeproxy.tapes.answers import Finish
     from tapeproxy.tapes.records import Headers
@@ -198,9 +199,17 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.write(ESTABLISHED)
         if self._server.is_inside(*target):
             self._tunnel_open = True
-            self._transport.pause_reading()
-            self._tunnelling = self._server.loop.create_task(self._tunnel(*target))
+            self._join(*target)
         return None
+
+    def relay(self, relay: Relay) -> None:
+        """Join the client with a server of the run, which is sent the request that asked for it."""
+        self._early = relay.data
+        self._join(relay.host, relay.port)
+
+    def _join(self, host: str, port: int) -> None:
+        self._transport.pause_reading()
+        self._tunnelling = self._server.loop.create_task(self._tunnel(host, port))
 
     def absolute(self, url: bytes, headers: Headers) -> bytes:
         """The URL of a request target as the record wire has it: in a tunnel, whoever the tunnel leads to is asked."""

@@ -166,7 +166,12 @@ class Http1:
         from tapeproxy.proxy.conversation import Conversation
         from tapeproxy.proxy.sockettalk import SocketTalk
 
-        assert isinstance(talk, Conversation)
+        if not isinstance(talk, Conversation):
+            from tapeproxy.proxy.inside import Relay
+
+            assert isinstance(talk, Relay)
+            self._connection.relay(talk)
+            return
         socket = SocketTalk(self._server, self._connection, talk)
         self._connection.talk = socket
         socket.go_on()

@@ -95,7 +95,7 @@ async def relay_exchange(
         return None
     try:
         connected(writer.get_extra_info("sockname")[1])
-        writer.write(_request_bytes(asked))
+        writer.write(request_bytes(asked))
         return await _listen(reader, asked, outlet, heard)
     except OSError:
         return None
@@ -114,6 +114,14 @@ async def relay_tunnel(client: asyncio.Transport, host: str, port: int) -> async
             return transport
     client.close()
     return None
+
+
+class Relay(NamedTuple):
+    """A connection to `host`:`port` to be joined with the client's; `data` goes there first."""
+
+    host: str
+    port: int
+    data: bytes
 
 
 class _FarEnd(asyncio.Protocol):
@@ -162,7 +170,8 @@ async def _listen(
     return False
 
 
-def _request_bytes(asked: Asked) -> bytes:
+def request_bytes(asked: Asked) -> bytes:
+    """The request as a server of the run hears it."""
     after_scheme = asked.url.partition(b"://")[2]
     slash = after_scheme.find(b"/")
     target = after_scheme[slash:] if slash >= 0 else b"/"

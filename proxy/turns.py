@@ -92,7 +92,7 @@ class Line(Protocol):
         ...
 
     def switch(self, talk: object) -> None:
-        """Speak no HTTP from here on, but have this conversation."""
+        """Speak no HTTP from here on, but have this conversation, or this relay to a server of the run."""
 
 
 class Turns:
@@ -216,6 +216,11 @@ class Turns:
         if isinstance(decision, Violation):
             self._line.refuse(decision, body=turn.method != b"HEAD")
             self._finish("close")
+        elif isinstance(decision, Live) and _is_upgrade(turn):
+            from tapeproxy.proxy.inside import Relay, request_bytes
+
+            # What follows is no HTTP: the client and the server of the run have it between them.
+            self._line.switch(Relay(decision.host, decision.port, request_bytes(turn)))
         elif isinstance(decision, Live):
             self._task = self._server.loop.create_task(self._live(turn, decision, keep))
         elif isinstance(decision, Upstream):
@@ -313,3 +318,7 @@ class Turns:
                 self._line.switch(talk)
             case _:
                 self._line.end(how, self._code)
+
+
+def _is_upgrade(asked: Asked) -> bool:
+    return any(name.lower() == b"upgrade" and value.lower() == b"websocket" for name, value in asked.headers)

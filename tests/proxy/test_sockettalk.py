@@ -6,15 +6,18 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import wsproto.events as ws
+from origin import Origin
 from served import KEY, MS, Served, read_until, serve, tape_of
-from wstalks import WsClient
+from wstalks import WsClient, accepting, echo
 from wstapes import OPENED, Said, socket_exchange
 
 from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.faults import Faults, parse_fault
 from tapeproxy.tapes.records import Head, Headers, How
 from tapeproxy.tapes.redaction import Redactor
 
@@ -350,4 +353,40 @@ def test_a_slow_client_gets_all_of_a_long_talk(ca: Path) -> None:
             assert isinstance(event, ws.BytesMessage)
             got += len(event.data)
         assert (got, event.data) == (12 << 20, "done")
+        assert run.noticed == []
+
+
+def test_a_server_of_the_run_is_talked_to_live(ca: Path) -> None:
+    with Origin(accepting(echo)) as origin:
+        taped = socket_exchange(">other", "<words", url=f"http://127.0.0.1:{origin.port}/ws")
+        taped.request = replace(taped.request, inside=True)
+        with serve([taped], ca, owns_port=lambda port: port == origin.port) as run, run.connect() as sock:
+            client = WsClient(sock, f"127.0.0.1:{origin.port}", f"http://127.0.0.1:{origin.port}/ws").accepted()
+            client.send("live")
+            assert client.texts(2) == ["live", "evil"]
+            assert closed(client.close(1000, "bye")) == (1000, "bye")
+            assert run.noticed == []
+            assert run.replayer.live == 1
+        assert [request.target for request in origin.requests] == ["/ws"]
+
+
+@pytest.mark.parametrize(
+    ("words", "seen"),
+    [("status=429", "429"), ("reset", ""), ("cut=0", "1006"), ("latency=1ms", "hi")],
+)
+def test_faults_of_an_upgrade(ca: Path, words: str, seen: str) -> None:
+    with serve([socket_exchange("<hi", how="client-gone")], ca) as run:
+        run.replayer.faults = Faults([parse_fault(f"path=/ws {words}")])
+        with opened(run) as client:
+            if words == "reset":
+                with pytest.raises(ConnectionResetError):
+                    client.sock.recv(1)
+            elif seen == "429":
+                refused = client.next()
+                assert isinstance(refused, ws.RejectConnection) and refused.status_code == 429
+            else:
+                client.accepted()
+                heard = client.next()
+                assert heard == (ws.TextMessage("hi") if seen == "hi" else ws.CloseConnection(code=1006))
+        assert len(run.replayer.faults.injected) == 1
         assert run.noticed == []
