@@ -2,11 +2,13 @@
 
     python tests/golden/make.py NAME        # writes tests/golden/NAME.tape.jsonl.gz unless it exists
 
-`v1` has every kind of record and every form of body that format 1 knows, and a few that it does not.
+`v1` has every kind of record and every form of body that format 1 knew at first, and a few that it did not;
+`v1-websockets` what passes on WebSockets.
 """
 
 import gzip
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from tapeproxy.tapes.decoder import TapeDecoder
@@ -15,8 +17,10 @@ from tapeproxy.tapes.records import (
     Chunks,
     End,
     Exit,
+    Frame,
     Head,
     Headers,
+    How,
     Like,
     Note,
     Record,
@@ -24,7 +28,7 @@ from tapeproxy.tapes.records import (
     Response,
     Unknown,
 )
-from tapeproxy.tapes.trace import trace_hash
+from tapeproxy.tapes.trace import TraceHasher
 
 FOLDER = Path(__file__).parent
 JSON: Headers = ((b"Content-Type", b"application/json"),)
@@ -154,6 +158,45 @@ def v1() -> list[Record]:
     ]
 
 
+def v1_websockets() -> list[Record]:
+    """An echo, a long frame in pieces that breaks off, and one that could not be read."""
+    upgrade: Headers = ((b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"))
+    accepted: Headers = (*upgrade, (b"Sec-WebSocket-Accept", b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
+    out: list[Record] = []
+    talks: tuple[tuple[How, tuple[Frame, ...]], ...] = (
+        (
+            "complete",
+            (
+                Frame(t=10, of=0, n=0, to="server", type="text", data=b'{"say":"\xc3\xa9"}'),
+                Frame(t=30, of=0, n=2, to="client", type="ping", data=b"now"),
+                Frame(t=20, of=0, n=1, to="client", type="text", data=b"half ", open="message"),
+                Frame(t=40, of=0, n=3, to="client", type="text", data=b"and half"),
+                Frame(t=50, of=0, n=4, to="server", type="pong", data=b"now"),
+                Frame(t=60, of=0, n=5, to="server", type="binary", data=b"\x00\xff", extra={"later": 1}),
+                Frame(t=70, of=0, n=6, to="server", type="close", code=1000, data=b"bye"),
+                Frame(t=80, of=0, n=7, to="client", type="close"),
+            ),
+        ),
+        (
+            "upstream-cut",
+            (
+                Frame(t=10, of=0, n=0, to="client", type="binary", data=b"\x01" * 4, open="frame"),
+                Frame(t=20, of=0, n=1, to="client", type="binary", data=b"\x02", open="frame"),
+            ),
+        ),
+        ("client-gone", (Frame(t=10, of=0, n=0, to="client", type="untaped", data=b"an extension"),)),
+    )
+    for number, (how, frames) in enumerate(talks):
+        of, t = len(out) + 1, number * 1_000
+        out.append(Request(t=t, method=b"GET", url=b"https://golden.example/talk", headers=upgrade))
+        out.append(
+            Response(t=t + 5, of=of, status=101, reason=b"Switching Protocols", framing="none", headers=accepted)
+        )
+        out += [replace(frame, of=of, t=t + frame.t) for frame in frames]
+        out.append(End(t=t + 100, of=of, how=how))
+    return out
+
+
 def make(head: Head, records: list[Record]) -> bytes:
     """The bytes of a sealed tape, with the trace hash of its records as a reader sees them."""
     encoder = TapeEncoder(head)
@@ -161,14 +204,17 @@ def make(head: Head, records: list[Record]) -> bytes:
     for record in records:
         encoder.add(record)
         data.append(encoder.flush())
-    decoder = TapeDecoder("golden")
-    seen = [(entry.index, entry.record) for piece in data for entry in decoder.feed(piece)]
-    data.append(encoder.seal(t=37_000_000, trace=trace_hash(seen), outcome="killed"))
+    decoder, hasher = TapeDecoder("golden"), TraceHasher()
+    for piece in data:
+        for entry in decoder.feed(piece):
+            hasher.feed(entry.index, entry.record)
+    trace, messages = hasher.hexdigest(), hasher.messages()
+    data.append(encoder.seal(t=37_000_000, trace=trace, messages=messages, outcome="killed"))
     return b"".join(data)
 
 
 if __name__ == "__main__":
     (name,) = sys.argv[1:]
-    data = make({"v1": HEAD}[name], {"v1": v1}[name]())
+    data = make(HEAD, {"v1": v1, "v1-websockets": v1_websockets}[name]())
     with (FOLDER / f"{name}.tape.jsonl.gz").open("xb") as file:
         file.write(data)

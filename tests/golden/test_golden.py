@@ -7,10 +7,11 @@ import pytest
 from tapeproxy.proxy.tapefile import load, read_entries
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.records import Lane, Note
-from tapeproxy.tapes.trace import trace_hash
+from tapeproxy.tapes.trace import TraceHasher, trace_hash
 
 FOLDER = Path(__file__).parent
 V1 = FOLDER / "v1.tape.jsonl.gz"
+V1_WEBSOCKETS = FOLDER / "v1-websockets.tape.jsonl.gz"
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def v1() -> Tape:
 
 
 def test_every_golden_tape_has_its_facts_here() -> None:
-    assert [path.name for path in sorted(FOLDER.glob("*.gz"))] == [V1.name]
+    assert [path.name for path in sorted(FOLDER.glob("*.gz"))] == [V1_WEBSOCKETS.name, V1.name]
 
 
 def test_v1_is_whole() -> None:
@@ -125,3 +126,38 @@ def test_v1_rest(v1: Tape) -> None:
     assert [entry.record for entry in read_entries(V1) if isinstance(entry.record, Lane)] == [
         Lane(t=34_000_000, id="0.t1", name="planner")
     ]
+
+
+# --- what passes on WebSockets ---
+
+# of which exchange, number, to whom, type, data, what is open, code
+FRAMES = [
+    (1, 0, "server", "text", '{"say":"é"}'.encode(), None, None),
+    (1, 2, "client", "ping", b"now", None, None),
+    (1, 1, "client", "text", b"half ", "message", None),
+    (1, 3, "client", "text", b"and half", None, None),
+    (1, 4, "server", "pong", b"now", None, None),
+    (1, 5, "server", "binary", b"\x00\xff", None, None),
+    (1, 6, "server", "close", b"bye", None, 1000),
+    (1, 7, "client", "close", b"", None, None),
+    (2, 0, "client", "binary", b"\x01\x01\x01\x01", "frame", None),
+    (2, 1, "client", "binary", b"\x02", "frame", None),
+    (3, 0, "client", "untaped", b"an extension", None, None),
+]
+
+
+def test_v1_websockets() -> None:
+    tape, ending = load(V1_WEBSOCKETS)
+    assert (ending.sealed, ending.canonical, ending.records, ending.lost) == (True, True, 22, 0)
+    assert ending.hash == "06814769458b21533bdaac391043a8019f3d6c0d467a2060bd53afdc6e12ec19"
+    found = [(one.number, f.n, f.to, f.type, f.data, f.open, f.code) for one in tape.exchanges for f in one.frames]
+    assert found == FRAMES
+    assert tape.exchanges[0].frames[5].extra == {"later": 1}
+    assert [one.end.how for one in tape.exchanges if one.end] == ["complete", "upstream-cut", "client-gone"]
+    hasher = TraceHasher()
+    for entry in read_entries(V1_WEBSOCKETS):
+        hasher.feed(entry.index, entry.record)
+    assert hasher.hexdigest() == "00e008c5a0958cf15b4c26581accc9068fc94f63cc92d5ae3709a5c556d7104a"
+    assert hasher.messages() == "93f48d41fd0d75e6e54eaee7cb2ce9f95894ca1c1e08bbe3f71f4f9696e368be"
+    assert tape.seal is not None
+    assert (tape.seal.trace, tape.seal.messages) == (hasher.hexdigest(), hasher.messages())
