@@ -11,7 +11,7 @@ from pathlib import Path
 from tapeproxy.tapes.decoder import Ending, Entry, TapeDecoder
 from tapeproxy.tapes.errors import Place, TapeFormatError
 from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape, assembling
-from tapeproxy.tapes.records import Chunks, End, Like, Request, Response, Seal
+from tapeproxy.tapes.records import Chunks, End, Frame, Like, Request, Response, Seal
 
 _PIECE = 1 << 18
 
@@ -83,7 +83,7 @@ class GrowingTape:
         if isinstance(record, Request):
             self._numbers[entry.index] = len(self._shelf.all)
             return {len(self._shelf.all)}
-        if isinstance(record, Response | Chunks | End):
+        if isinstance(record, Response | Chunks | Frame | End):
             return {self._numbers[record.of]}
         if isinstance(record, Seal):
             self.ending = self._decoder.finish()

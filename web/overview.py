@@ -15,7 +15,7 @@ from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.conversation import Call, Message, Text, Thought, ToolCall, ToolResult
 from tapeproxy.tapes.decoder import Ending
-from tapeproxy.tapes.exchanges import Exchange, Tape, outlines
+from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape, outlines
 from tapeproxy.tapes.lanepairs import depth_first
 from tapeproxy.tapes.lanes import has_edges
 from tapeproxy.tapes.meetings import names_of
@@ -141,7 +141,8 @@ def _rows(exchanges: Iterable[Exchange], lanes: dict[str, int]) -> Json:
     for exchange in exchanges:
         request, response, end = exchange.request, exchange.response, exchange.end
         target = split_url(request.url)
-        times = [_us(chunk.t) for chunk in exchange.chunks if chunk.t is not None]
+        heard = exchange.chunks or [Chunk(frame.t, frame.data) for frame in exchange.frames if frame.to == "client"]
+        times = [_us(chunk.t) for chunk in heard if chunk.t is not None]
         began = times[0] if times else None if response is None else _us(response.t)
         step = 1 + (len(times) - 1) // TICKS if times else 1
         row = (
@@ -158,8 +159,8 @@ def _rows(exchanges: Iterable[Exchange], lanes: dict[str, int]) -> Json:
             None if end is None else end.how,
             request.source,
             request.inside,
-            sum(len(chunk.data) for chunk in exchange.chunks),
-            len(exchange.chunks),
+            sum(len(chunk.data) for chunk in heard),
+            len(heard),
             times[::step],
         )
         for column, value in zip(columns.values(), row, strict=True):

@@ -39,10 +39,9 @@ def talk(base: str, question: str = "hello there") -> list[Any]:
     client = openai.OpenAI(base_url=base, api_key="sk-test-0123456789abcdefghij")
     with client.realtime.connect(model="gpt-realtime") as session:
         heard.append(session.recv().to_dict())
-        content = [{"type": "input_text", "text": question}]
-        session.send(
-            {"type": "conversation.item.create", "item": {"type": "message", "role": "user", "content": content}}
-        )  # type: ignore[typeddict-item]
+        session.conversation.item.create(
+            item={"type": "message", "role": "user", "content": [{"type": "input_text", "text": question}]}
+        )
         session.response.create()
         for event in session:
             heard.append(event.to_dict())
