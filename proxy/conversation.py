@@ -165,7 +165,8 @@ class Conversation:
 
     def _redacted(self, data: bytes) -> bytes:
         messages = self.redactor.messages()
-        return b"".join(piece for _, piece in (*messages.feed(0, data), *messages.finish()))
+        # And what stands where a scrubbed tape has a token, which the redactor of one knows.
+        return self.redactor.content(b"".join(piece for _, piece in (*messages.feed(0, data), *messages.finish())))
 
     def _read(self, data: bytes) -> "Body":
         target = read_target(self.exchange.request.url, reading=self.reading)
@@ -177,19 +178,20 @@ class Conversation:
         from tapeproxy.tapes.differences import Difference, body_differences
 
         place = f"message {self.heard + 1} of the client on the WebSocket of exchange {self.exchange.number}"
+        clean = self._redacted(data)
+        excerpts = Difference("message", _excerpt(taped.type, taped.data), _excerpt(kind, clean))
         for at, other in enumerate(self.script.client[self.heard + 1 : self.heard + _NEAR], self.heard + 2):
             if other.type != "close" and self._is(other, kind, data):
                 what = f"{place} is missing: what the client sends is message {at} on the tape"
-                return what, (Difference("message", _excerpt(taped.type, taped.data), _excerpt(kind, data)),)
+                return what, (excerpts,)
         if self.heard and self._is(self.script.client[self.heard - 1], kind, data):
             what = f"the client sends message {self.heard} once more; {place} is another"
-            return what, (Difference("message", _excerpt(taped.type, taped.data), _excerpt(kind, data)),)
+            return what, (excerpts,)
         what = f"{place} is not the one on the tape"
         if taped.type != kind:
             return what, (Difference("type", taped.type, kind),)
-        clean = self._redacted(data)
         if kind == "binary":
-            return what, (Difference("message", _excerpt(kind, taped.data), _excerpt(kind, clean)),)
+            return what, (excerpts,)
         return what, tuple(body_differences(self._read(taped.data), self._read(clean)))
 
     def _more(self, data: bytes) -> "tuple[Difference, ...]":

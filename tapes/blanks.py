@@ -12,6 +12,7 @@ from typing import Final
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.literals import RUN, decode_base64
+from tapeproxy.tapes.messages import read_frames
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.redactionrules import RedactionRules
 from tapeproxy.tapes.tokens import token_spans
@@ -72,6 +73,7 @@ def blanks_of(tape: Tape) -> Blanks:
     texts: list[bytes] = []
     for exchange in tape.exchanges:
         texts += (exchange.request.url, decode(exchange.request_body, exchange.request.headers).data)
+        texts += [message.data for message in read_frames(exchange.frames) if message.sender == "client"]
     texts += [value.content for _, value in tape.values if value.content is not None]
     return Blanks(texts)
 

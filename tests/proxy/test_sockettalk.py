@@ -16,10 +16,13 @@ from served import KEY, MS, Served, read_until, serve, tape_of
 from wstalks import WsClient, accepting, echo
 from wstapes import OPENED, Said, socket_exchange
 
+from tapeproxy.tapes.blanks import ScrubbedRedactor, blanks_of
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.faults import Faults, parse_fault
 from tapeproxy.tapes.records import Head, Headers, How
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.redactionrules import RedactionRules
+from tapeproxy.tapes.tokens import make_token
 
 CODE = 4470
 
@@ -390,3 +393,27 @@ def test_faults_of_an_upgrade(ca: Path, words: str, seen: str) -> None:
                 assert heard == (ws.TextMessage("hi") if seen == "hi" else ws.CloseConnection(code=1006))
         assert len(run.replayer.faults.injected) == 1
         assert run.noticed == []
+
+
+def test_a_scrubbed_message_is_still_the_same(ca: Path) -> None:
+    token = make_token(KEY, b"a password in prose")
+    tape = tape_of([socket_exchange(f">the word is {token.decode()}, and nothing else", "<yes", how="client-gone")])
+    redactor = ScrubbedRedactor(KEY, (), RedactionRules(), blanks_of(tape))
+    with serve(tape, ca) as run:
+        run.replayer.redactor = redactor
+        with opened(run) as client:
+            client.accepted().send("the word is a password in prose, and nothing else")
+            assert client.texts(1) == ["yes"]
+        assert run.noticed == []
+
+
+def test_no_secret_is_in_a_violation(ca: Path) -> None:
+    key = "sk-proj-" + "AbCdEfGhIj0123456789KlMnOpQrSt"
+    taped = Redactor(KEY).text(f"my key is {key}")
+    for said in ((">first", f">{taped}"), (f">{taped}", ">other"), (">one",)):
+        with talking(ca, *said) as (run, client):
+            client.send(*(["first"] if said[0] == f">{taped}" else []), f"my key is {key}", f"my key is {key}")
+            assert closed(client.next()) == (CODE, "Tape Violation")
+            (violation,) = run.replayer.violations
+            assert violation.differences
+            assert key not in repr(violation) + violation.to_text()
