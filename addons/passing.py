@@ -32,7 +32,7 @@ def apply() -> bool:
 def in_force() -> bool:
     """Whether `apply` has found a place."""
     engine: Any = layers.http
-    return engine.websocket.WebsocketLayer is _layer_for
+    return getattr(getattr(engine, "websocket", None), "WebsocketLayer", None) is _layer_for
 
 
 def _layer_for(context: "Context", flow: "HTTPFlow") -> layer.Layer:
