@@ -19,7 +19,7 @@ from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.exports import Lost
 from tapeproxy.tapes.exports.genai import chat, embeddings, http, tool
 from tapeproxy.tapes.exports.otlpvalues import Attributes, attributes
-from tapeproxy.tapes.exports.remarks import counted, ending, last_moment
+from tapeproxy.tapes.exports.remarks import counted, ending, last_moment, sockets
 from tapeproxy.tapes.hints import Call
 from tapeproxy.tapes.hints import calls as tool_calls
 from tapeproxy.tapes.imports.own import begun_ns
@@ -130,6 +130,8 @@ class _Trace:
             lost(f"left out: {counted(others, 'value')} that the agent had from files, programs or messages")
         if not self.content:
             lost("left out: what was said to models and tools (--content)")
+        for sentence in sockets(self.tape):
+            lost(sentence)
 
     def _exchange(self, exchange: Exchange) -> Json:
         name, told = chat(exchange, content=self.content) or embeddings(exchange) or http(exchange)

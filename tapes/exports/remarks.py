@@ -51,5 +51,6 @@ def last_moment(exchange: Exchange) -> int:
     if exchange.end is not None:
         return exchange.end.t
     times = [chunk.t for chunk in exchange.chunks if chunk.t is not None]
+    times += [frame.t for frame in exchange.frames]
     answered = [] if exchange.response is None else [exchange.response.t]
     return max([exchange.request.t, *answered, *times])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import wsproto.events as ws
@@ -64,7 +65,8 @@ def test_bytes_pass_as_they_came_once_they_were_heard() -> None:
     heard: list[object] = []
     flow.metadata[TAP] = Tap(lambda to, data: heard.append((to, data)), heard.append, lambda: "")
     assert passing.apply()
-    layer = layers.http.websocket.WebsocketLayer(context, flow)
+    engine: Any = layers.http
+    layer: Layer = engine.websocket.WebsocketLayer(context, flow)
     pieces = [b"\x01\x03ab", b"c", b"\xff\xff no frame"]
     found = commands(layer, Start(), *(DataReceived(context.server, piece) for piece in pieces))
     for at, piece in enumerate(sent(found)):
