@@ -388,3 +388,7 @@ class Stream:
 
     def place(self) -> str:
         return self._talk.connection.place()
+
+    def switch(self, talk: object) -> None:
+        # HTTP/2 has no Upgrade, so nobody is given the answer that would lead here.
+        raise TypeError("a stream of HTTP/2 does not become a WebSocket")

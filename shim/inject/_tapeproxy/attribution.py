@@ -174,7 +174,7 @@ def _patch_grpc_aio(module: Any) -> None:
 def _tagged(metadata: Any) -> Any:
     """The pair to be added to the metadata of a call, if any."""
     pairs: list[tuple[str, str]] = []
-    _attempt(_add_to_metadata, pairs, metadata)
+    attempt(_add_to_metadata, pairs, metadata)
     return pairs
 
 
