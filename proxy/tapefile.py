@@ -32,6 +32,7 @@ _PIECES, _LEAST = 1 << 12, 1 << 6
 _SMALL = 1 << 18
 """A file of fewer bytes is no big tape, however well it was compressed."""
 _BIG = 4 << 20
+_LOCK_TRIES, _LOCK_WAIT = 20, 0.001
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _ELSEWHERE = "name a tape in a folder you can write with -o"
 
@@ -80,7 +81,6 @@ class TapeWriter:
             self._fd: int | None = (_replace if force else _create)(path, first)
         except OSError as error:
             raise write_error(path, error) from None
-        _hold(self._fd)
         self._size = len(first)
         # A file system that does not count links can't tell that a file is gone.
         self._linked = os.fstat(self._fd).st_nlink > 0
@@ -252,8 +252,15 @@ def _hold(fd: int) -> None:
     if sys.platform != "win32":
         import fcntl
 
-        with contextlib.suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for _ in range(_LOCK_TRIES):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # somebody asks, just now, whether the tape is being written
+                time.sleep(_LOCK_WAIT)
+            except OSError:  # a file system without locks
+                return
+            else:
+                return
 
 
 def _slices(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
@@ -317,6 +324,7 @@ def _create(path: Path, first: bytes) -> int:
     except FileExistsError:  # not the tape, but a file where its folder should be
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
     fd = os.open(path, _NEW, 0o600)
+    _hold(fd)  # before there is anything to read, so that whoever reads it knows that more will come
     try:
         _write(fd, first)
     except OSError:

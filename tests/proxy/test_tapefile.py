@@ -1,3 +1,4 @@
+import fcntl
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from tapesamples import HEAD, RECORDS, written
 
-from tapeproxy.proxy.tapefile import TapeWriter, load, read_entries, started_at, weigh_entries
+from tapeproxy.proxy.tapefile import TapeWriter, is_being_written, load, read_entries, started_at, weigh_entries
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import TapeFormatError, TapeWriteError
 from tapeproxy.tapes.records import Head, Note, Record, Request
@@ -199,8 +200,8 @@ def test_a_tape_that_was_moved_is_only_missed_when_its_place_is_looked_at(tmp_pa
 # In a child process: a limit on the size of files is the one kind of full disk that needs no privileges, and a test
 # that runs as root gives its rights up.
 CHILD = """
-import os, resource, sys
-import tapeproxy.tapes.encoder  # which a process that gave its rights up may not be able to read
+import fcntl, os, resource, sys
+import tapeproxy.tapes.encoder  # which, as fcntl, a process that gave its rights up may not be able to read
 from pathlib import Path
 from tapeproxy.proxy.tapefile import TapeWriter, load
 from tapeproxy.tapes.errors import TapeproxyError
@@ -379,3 +380,23 @@ def test_records_weigh_what_the_file_has(tmp_path: Path, bodies: tuple[bytes, ..
     if len(bodies) == 3:  # what does not compress weighs what it has
         assert 60_000 < weighed[1][1] < 65_000
         assert weighed[2][1] < 2_000
+
+
+def test_a_tape_is_locked_before_anything_is_on_it_though_somebody_asks_just_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock, sizes = tmp_path / "t", fcntl.flock, list[int]()
+
+    def asked(fd: int, how: int) -> None:
+        sizes.append(path.stat().st_size)
+        if len(sizes) == 1:
+            raise BlockingIOError
+        flock(fd, how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", asked)
+        writer = TapeWriter(path, HEAD)
+    assert sizes == [0, 0]
+    assert is_being_written(path)
+    writer.seal(trace="", outcome="exited")
+    assert not is_being_written(path)
