@@ -2,6 +2,7 @@
 
 import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,6 +10,9 @@ from tapeproxy.cli.choose import FOLDER, choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.unlocking import Ask
 
 
 @click.command(context_settings=HELP)
@@ -32,7 +36,7 @@ def command(
     out. Ctrl-C ends it. It needs the extra `view`: pip install 'tapeproxy[view]'.
     """
     try:
-        from tapeproxy.proxy.viewserver import serve
+        from tapeproxy.proxy.viewserver import ViewOptions, serve
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the viewer needs {error.name}, which is not installed", fix="pip install 'tapeproxy[view]'"
@@ -49,4 +53,17 @@ def command(
         if show:
             click.launch(address)
 
-    serve(path, unlocking.ask, port=port, token=secrets.token_urlsafe(24), page=page, extra=tuple(extra), ready=ready)
+    ask = _asked_now(path, unlocking)
+    options = ViewOptions(path, token=secrets.token_urlsafe(24), port=port, ask=ask, extra=tuple(extra))
+    serve(options, page, ready)
+
+
+def _asked_now(path: Path, unlocking: Unlocking) -> "Ask":
+    """Who opens encrypted tapes. Nobody is asked on the terminal once the page is open: its requests would wait."""
+    from tapeproxy.proxy.tapefile import is_locked, read_entries
+    from tapeproxy.proxy.unlocking import ask_environment
+
+    if path.is_file() and is_locked(path):
+        next(read_entries(path, ask=unlocking.ask), None)
+        return unlocking.ask
+    return unlocking.ask if unlocking.named else ask_environment

@@ -2,95 +2,171 @@
 
 import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.proxy.viewing import TapeFolder
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.records import Json
-from tapeproxy.web.library import ForkOrder
+from tapeproxy.web.library import ForkOrder, NotThereError
 
-_OPTIONS = frozenset({"--at", "--set", "--append", "--delete", "--text", "--status", "--model", "--request-set"})
-"""What the page may ask for: edits. No file, no command, no address."""
+OPTIONS: Final = frozenset(
+    {"--at", "--set", "--delete", "--text", "--status", "--header"}
+    | {"--request-set", "--request-delete", "--system", "--model"}
+)
+"""What the page may ask for: edits of what is said. No file, no command, no address, no environment."""
 _OUTPUT = 20_000
 _PLAN_SECONDS = 60
+_MOST = 8
+"""Forks that run at a time."""
+_PATIENCE = 15
+"""Seconds in which an interrupted fork has to seal its tape."""
 
 
 @dataclass(slots=True)
-class _Running:
+class _Fork:
     process: subprocess.Popen[bytes]
     child: Path
-    output: IO[bytes]
+    output: IO[bytes] | None
+    said: str = ""
+
+    def told(self) -> str:
+        """The end of what it printed. The file is closed once it prints no more."""
+        ended = self.process.poll() is not None
+        if self.output is not None:
+            size = self.output.seek(0, os.SEEK_END)
+            self.output.seek(max(0, size - _OUTPUT))
+            self.said = self.output.read().decode(errors="replace")
+            if ended:
+                self.output.close()
+                self.output = None
+        return self.said
 
 
 class ForkingFolder(TapeFolder):
     """A folder of tapes of which the page may order forks; the children are written beside their parents."""
 
-    _forks: dict[int, _Running]
-
     def __init__(self, place: Path, ask: Ask = ask_environment, extra: tuple[str, ...] = ()) -> None:
         super().__init__(place, ask)
-        self._forks = {}
-        self._numbers = itertools.count(1)
+        self._forks: dict[int, _Fork] = {}
+        self._forking = threading.Lock()
         self._extra = extra
 
+    def paths(self) -> dict[str, Path]:
+        # Where one tape alone is shown, its children are too.
+        children = (fork.child for fork in [*self._forks.values()])
+        return super().paths() | {child.name: child for child in children if child.is_file()}
+
     def plan(self, name: str, order: ForkOrder) -> Json:
-        words = [*_command(self.paths()[name], order), "--dry-run", "--json"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=_PLAN_SECONDS, check=False)
+        words = [*_command(self.path(name), order), "--dry-run", "--json"]
+        try:
+            done = subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PLAN_SECONDS,
+                check=False,
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise UsageError(f"the dry run took more than {_PLAN_SECONDS} s", fix="tapeproxy fork --dry-run") from None
+        except (OSError, ValueError) as error:
+            raise _not_started(error) from None
         if done.returncode != 0:
-            raise UsageError(done.stderr.strip().removeprefix("tapeproxy: ") or f"exit code {done.returncode}")
+            said = done.stderr.decode(errors="replace").strip().removeprefix("tapeproxy: ")
+            raise UsageError(said or f"exit code {done.returncode}")
         found: Json = json.loads(done.stdout)
         return found
 
     def fork(self, name: str, order: ForkOrder) -> Json:
-        parent = self.paths()[name]
-        number = next(self._numbers)
-        child = _free(parent)
-        output = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the next fork's state is asked, at the latest with us
-        words = [*_command(parent, order), "-o", str(child), *self._extra]
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-        self._forks[number] = _Running(process, child, output)
+        parent = self.path(name)
+        with self._forking:
+            for fork in self._forks.values():
+                fork.told()
+            if sum(fork.output is not None for fork in self._forks.values()) >= _MOST:
+                raise UsageError(f"{_MOST} forks run already", fix="stop one of them, or wait")
+            child = self._free(parent)
+            words = [*_command(parent, order), "-o", str(child), *self._extra]
+            number = len(self._forks) + 1
+            self._forks[number] = _start(words, child)
         return {"fork": number, "child": child.name}
 
     def fork_state(self, number: int) -> Json:
-        one = self._forks[number]
-        code = one.process.poll()
-        size = one.output.seek(0, 2)
-        one.output.seek(max(0, size - _OUTPUT))
-        text = one.output.read().decode(errors="replace")
+        fork = self._fork(number)
+        code = fork.process.poll()  # before its output is read, so that at the end that is all of it
+        with self._forking:
+            said = fork.told()
         return {
             "running": code is None,
             "exit_code": code,
-            "output": text,
-            "child": one.child.name,
-            "begun": one.child.exists(),
+            "output": said,
+            "child": fork.child.name,
+            "begun": _has_content(fork.child),
         }
 
     def stop_fork(self, number: int) -> None:
-        process = self._forks[number].process
+        process = self._fork(number).process
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
 
     def close(self) -> None:
-        """Interrupt what runs, and wait for its tapes to be sealed."""
+        """Interrupt what runs, and wait for its tapes to be sealed; what doesn't end is ended."""
         for number in self._forks:
             self.stop_fork(number)
-        for one in self._forks.values():
-            one.process.wait()
-            one.output.close()
+        for fork in self._forks.values():
+            for end in (fork.process.terminate, fork.process.kill):
+                try:
+                    fork.process.wait(_PATIENCE)
+                except subprocess.TimeoutExpired:
+                    end()
+            fork.process.wait()
+            fork.told()
+
+    def _fork(self, number: int) -> _Fork:
+        try:
+            return self._forks[number]
+        except KeyError:
+            raise NotThereError(str(number)) from None
+
+    def _free(self, parent: Path) -> Path:
+        """A name beside the parent that nobody has, or will have once its fork has begun to write."""
+        taken = {fork.child for fork in self._forks.values()}
+        stem = parent.name.removesuffix(".enc").removesuffix(".gz").removesuffix(".jsonl").removesuffix(".tape")
+        names = (parent.with_name(f"{stem}-fork{number}.tape.jsonl.gz") for number in itertools.count(1))
+        return next(path for path in names if path not in taken and not path.exists())
+
+
+def _start(words: list[str], child: Path) -> _Fork:
+    output = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `told`
+    try:
+        # In a session of its own: Ctrl-C at the terminal is ours to pass on, and nobody is asked for a passphrase.
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    except (OSError, ValueError) as error:
+        output.close()
+        raise _not_started(error) from None
+    return _Fork(process, child, output)
+
+
+def _not_started(error: OSError | ValueError) -> UsageError:
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    return UsageError(f"the fork cannot be started: {why}", fix="with a value as long as that, `tapeproxy fork` itself")
 
 
 def _command(parent: Path, order: ForkOrder) -> list[str]:
-    words = [sys.executable, "-m", "tapeproxy.cli.main", "fork", str(parent), "--rerun", order.rerun]
+    words = [sys.executable, "-m", "tapeproxy.cli.main", "fork", str(parent), f"--rerun={order.rerun}"]
     for option, value in order.options:
-        if option not in _OPTIONS:
-            raise UsageError(f"the page may not use {option!r}", fix=f"it may use {', '.join(sorted(_OPTIONS))}")
+        if option not in OPTIONS:
+            raise UsageError(f"the page may not use {option!r}", fix=f"it may use {', '.join(sorted(OPTIONS))}")
         # One word, so that a value that begins with a dash is no option.
         words.append(f"{option}={value}")
     for name in order.keyless:
@@ -98,7 +174,8 @@ def _command(parent: Path, order: ForkOrder) -> list[str]:
     return words
 
 
-def _free(parent: Path) -> Path:
-    stem = parent.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".tape")
-    names = (parent.with_name(f"{stem}-fork{number}.tape.jsonl.gz") for number in itertools.count(1))
-    return next(path for path in names if not path.exists())
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False

@@ -6,27 +6,28 @@ site's page makes, or that name another host (DNS rebinding), are refused before
 """
 
 import asyncio
+import hashlib
 import hmac
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tapeproxy.tapes.errors import TapeproxyError
 from tapeproxy.web.assets import ONLINE, POLICY, SCRIPTS, STYLE, asset
 from tapeproxy.web.details import details
-from tapeproxy.web.library import ForkOrder, Library, Shown
+from tapeproxy.web.library import ForkOrder, Library, Looked, NotThereError
 from tapeproxy.web.overview import labels, outline, ranks
 from tapeproxy.web.searching import find
 
@@ -34,6 +35,11 @@ _EVERY: Final = 0.15
 """Seconds between two looks at a tape that grows."""
 _LARGEST_BODY: Final = 1 << 20
 _LABELS: Final = 1000
+_LABELS_LIVE: Final = 250
+"""Labels in a message of the line over which a tape grows: each costs a parsed body."""
+_STALLED: Final = 60
+"""Seconds in which a page has to take a message."""
+_LONGEST_SEARCH: Final = 1000
 _HEADERS: Final = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -42,6 +48,7 @@ _HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_KINDS: Final = {".css": "text/css", ".js": "text/javascript"}
 _PAGE: Final = """<!doctype html>
 <html lang=en>
 <head>
@@ -69,6 +76,7 @@ class _Doorkeeper:
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
         self._app = app
         self._hosts = hosts
+        self._origins = frozenset(f"http://{host}" for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket") and (why := self._refused(scope)):
@@ -84,7 +92,7 @@ class _Doorkeeper:
         if headers.get(b"host", "") not in self._hosts:
             return "this server is not the host that the request names"
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin).netloc not in self._hosts:
+        if origin is not None and origin not in self._origins:
             return "the request comes from another site"
         if headers.get(b"sec-fetch-site", "none") not in ("none", "same-origin"):
             # A link to the page itself may stand anywhere.
@@ -103,26 +111,31 @@ class _Server:
     def app(self) -> ASGIApp:
         api = [
             ("/api/tapes", self._list, "GET"),
+            ("/api/tapes/{name}/about", self._about, "GET"),
             ("/api/tapes/{name}/outline", self._outline, "GET"),
             ("/api/tapes/{name}/ranks", self._ranks, "GET"),
             ("/api/tapes/{name}/labels", self._labels, "GET"),
             ("/api/tapes/{name}/exchanges/{number:int}", self._exchange, "GET"),
             ("/api/tapes/{name}/search", self._search, "GET"),
-            ("/api/tapes/{name}/file", self._file, "GET"),
             ("/api/tapes/{name}/plan", self._plan, "POST"),
             ("/api/tapes/{name}/fork", self._fork, "POST"),
             ("/api/forks/{number:int}", self._fork_state, "GET"),
             ("/api/forks/{number:int}/stop", self._stop_fork, "POST"),
         ]
+        packed = [Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)]
         routes = [
             Route("/", self._page),
             Route("/tape/{name}", self._page),
-            Route("/assets/{path:path}", self._asset),
-            *(Route(path, self._guarded(endpoint), methods=[method]) for path, endpoint, method in api),
+            Route("/assets/{path:path}", self._asset, middleware=packed),
+            *(Route(path, self._guarded(to), methods=[method], middleware=packed) for path, to, method in api),
+            Route("/api/tapes/{name}/file", self._guarded(self._file)),  # it is packed
             WebSocketRoute("/api/tapes/{name}/live", self._live),
         ]
-        middleware = [Middleware(_Doorkeeper, hosts=self._hosts), Middleware(GZipMiddleware, minimum_size=2000)]
-        return Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _told})
+        return Starlette(
+            routes=routes,
+            middleware=[Middleware(_Doorkeeper, hosts=self._hosts)],
+            exception_handlers={HTTPException: _told, Exception: _failed},
+        )
 
     def _guarded(self, endpoint: Callable[[Request], Any]) -> Callable[[Request], Any]:
         async def guarded(request: Request) -> Response:
@@ -132,8 +145,10 @@ class _Server:
                 response: Response = await endpoint(request)
             except TapeproxyError as error:
                 raise HTTPException(422, str(error)) from None
-            except KeyError:
+            except NotThereError:
                 raise HTTPException(404, "there is no such tape, exchange or fork") from None
+            except ClientDisconnect:
+                raise HTTPException(400, "the request was not sent whole") from None
             response.headers.update(_HEADERS)
             return response
 
@@ -152,14 +167,21 @@ class _Server:
             content = asset(name)
         except KeyError:
             raise HTTPException(404, "there is no such file") from None
-        kind = "text/css" if name.endswith(".css") else "text/javascript" if name.endswith(".js") else "text/plain"
-        return Response(content, media_type=kind, headers=_HEADERS)
+        mark = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        headers = _HEADERS | {"cache-control": "no-cache", "etag": mark}
+        if request.headers.get("if-none-match", "").removeprefix("W/") == mark:
+            return Response(status_code=304, headers=headers)
+        kind = _KINDS.get(name[name.rfind(".") :], "text/plain")
+        return Response(content, media_type=kind, headers=headers)
 
     async def _list(self, _request: Request) -> Response:
         rows = await run_in_threadpool(self._library.listed)
         return JSONResponse(
             [{"name": row.name, "written": row.written, "size": row.size, "recording": row.recording} for row in rows]
         )
+
+    async def _about(self, request: Request) -> Response:
+        return JSONResponse(asdict(await run_in_threadpool(self._library.about, request.path_params["name"])))
 
     async def _outline(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -194,13 +216,15 @@ class _Server:
             shown = self._library.open(request.path_params["name"])
             tape = shown.look().tape
             if not 1 <= number <= len(tape.exchanges):
-                raise KeyError(number)
+                raise NotThereError(str(number))
             return _dump(details(tape.exchanges[number - 1], shown.causality()))
 
         return _json(await run_in_threadpool(make))
 
     async def _search(self, request: Request) -> Response:
         text = request.query_params.get("q", "")
+        if len(text) > _LONGEST_SEARCH:
+            raise HTTPException(400, "what is searched for is too long")
 
         def make() -> list[int]:
             return find(self._library.open(request.path_params["name"]).look().tape, text)
@@ -208,13 +232,11 @@ class _Server:
         return JSONResponse({"numbers": await run_in_threadpool(make)})
 
     async def _file(self, request: Request) -> Response:
-        def make() -> bytes | None:
-            return self._library.open(request.path_params["name"]).file()
-
-        data = await run_in_threadpool(make)
-        if data is None:
+        name = request.path_params["name"]
+        pieces = await run_in_threadpool(lambda: self._library.open(name).file())
+        if pieces is None:
             raise HTTPException(404, "the tape is encrypted: `tapeproxy verify` checks it")
-        return Response(data, media_type="application/octet-stream")
+        return StreamingResponse(pieces, media_type="application/octet-stream")
 
     async def _plan(self, request: Request) -> Response:
         order = await _order(request)
@@ -232,46 +254,77 @@ class _Server:
         return JSONResponse({})
 
     async def _live(self, socket: WebSocket) -> None:
-        """Outlines of what is new, from the whole tape on: so a page that comes back has lost nothing."""
+        """What is new of a tape, from the whole of it on: so a page that comes back has lost nothing."""
         await socket.accept()
+        code, why = 1000, ""
         try:
-            hello = await asyncio.wait_for(socket.receive_json(), 10)
-            if not isinstance(hello, dict) or not self._knows(str(hello.get("token", ""))):
-                await socket.close(4401, "the token is wrong")
-                return
-            await self._follow(socket, socket.path_params["name"])
-        except (WebSocketDisconnect, TimeoutError, ValueError):
-            return
+            hello = await asyncio.wait_for(socket.receive_text(), 10)
+            if self._knows(_token_in(hello)):
+                await self._follow(socket, socket.path_params["name"])
+            else:
+                code, why = 4401, "open the address that `tapeproxy serve` printed: it has the token"
+        except (WebSocketDisconnect, TimeoutError, KeyError):  # KeyError: bytes instead of text
+            code = 1008
         except TapeproxyError as error:
-            await socket.close(4422, str(error)[:100])
-        except KeyError:
-            await socket.close(4404, "there is no such tape")
+            code, why = 4422, str(error)
+        except NotThereError:
+            code, why = 4404, "there is no such tape"
+        if WebSocketState.DISCONNECTED in (socket.client_state, socket.application_state):
+            return
+        try:
+            if why:  # the reason of a close holds 123 bytes
+                await socket.send_text(_dump({"error": why}))
+            await socket.close(code)
+        except (WebSocketDisconnect, RuntimeError):  # it left just now
+            pass
 
     async def _follow(self, socket: WebSocket, name: str) -> None:
-        shown = self._library.open(name)
-        serial = -1
-        while True:
-            news, serial, ended = await run_in_threadpool(_news, shown, name, serial)
-            if news:
-                await socket.send_text(news)
-            if ended:
-                await socket.close(1000, "the tape has ended")
-                return
-            await asyncio.sleep(_EVERY)
+        shown = await run_in_threadpool(self._library.open, name)
+        gone = asyncio.ensure_future(socket.receive())  # a page says nothing more: it leaves
+        serial = 0
+        try:
+            while not gone.done():
+                now, numbers, looked = await run_in_threadpool(shown.since, serial)
+                if now != serial:
+                    await self._tell(socket, name, numbers, looked)
+                if looked.ending is not None:
+                    return
+                serial = now
+                await asyncio.wait({gone}, timeout=_EVERY)
+        finally:
+            gone.cancel()
+
+    async def _tell(self, socket: WebSocket, name: str, numbers: frozenset[int] | None, looked: Looked) -> None:
+        def sketch() -> str:
+            drawn = outline(looked.tape, looked.ending, name, only=numbers)
+            return _dump({"outline": drawn, "whole": numbers is None})
+
+        async with asyncio.timeout(_STALLED):
+            await socket.send_text(await run_in_threadpool(sketch))
+        for some in _batches(sorted(numbers) if numbers is not None else range(1, len(looked.tape.exchanges) + 1)):
+            told = await run_in_threadpool(_label, looked, some)
+            async with asyncio.timeout(_STALLED):
+                await socket.send_text(told)
 
 
-def _news(shown: Shown, name: str, serial: int) -> tuple[str, int, bool]:
-    """What a page that follows a tape has to be told: nothing where it is as it was at `serial`; at -1, all of it."""
-    now, changed = shown.since(max(serial, 0))
-    looked = shown.look()
-    if now == serial:
-        return "", serial, False
-    only = None if serial < 0 else changed
-    news = {
-        "outline": outline(looked.tape, looked.ending, name, only=only),
-        "labels": labels(looked.tape.exchanges[number - 1] for number in sorted(changed)),
-    }
-    return _dump(news), now, looked.ending is not None
+def _batches(numbers: Sequence[int]) -> list[Sequence[int]]:
+    return [numbers[at : at + _LABELS_LIVE] for at in range(0, len(numbers), _LABELS_LIVE)]
+
+
+def _label(looked: Looked, numbers: Sequence[int]) -> str:
+    return _dump({"labels": labels(looked.tape.exchanges[number - 1] for number in numbers)})
+
+
+def _token_in(hello: str) -> str:
+    try:
+        given = json.loads(hello)
+        return str(given["token"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+
+
+def _failed(_request: Request, _error: Exception) -> Response:
+    return JSONResponse({"error": "tapeproxy failed here; its terminal says more"}, 500, headers=_HEADERS)
 
 
 def _told(_request: Request, error: Exception) -> Response:
@@ -295,14 +348,16 @@ def _number(request: Request, name: str, default: int) -> int:
 
 
 async def _order(request: Request) -> ForkOrder:
-    if int(request.headers.get("content-length", "0")) > _LARGEST_BODY:
-        raise HTTPException(413, "the order is too long")
-    body = await request.body()
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _LARGEST_BODY:
+            raise HTTPException(413, "the order is too long")
     try:
         given = json.loads(body)
         options = tuple((str(option), str(value)) for option, value in given["options"])
         keyless = tuple(str(name) for name in given.get("keyless", ()))
         rerun = str(given.get("rerun", "future"))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise HTTPException(400, 'a fork is ordered as {"options": [["--at", "7"], …], "rerun": "future"}') from None
     return ForkOrder(options, rerun, keyless)

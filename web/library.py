@@ -1,6 +1,6 @@
 """What the page's server asks of whoever has the tapes and runs forks: the interface, no implementation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -8,6 +8,10 @@ from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.records import Json
+
+
+class NotThereError(LookupError):
+    """There is no tape, exchange or fork of this name or number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,23 @@ class Listed:
     written: float
     size: int
     recording: bool
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the list says of a tape once it was read. None: not counted, as of a tape that grows or is very long.
+
+    `outcome` is in words: `exit 0`, `recording`, `encrypted`, `damaged`. Tokens are those that models said they read
+    and wrote.
+    """
+
+    started_at: str | None
+    argv: tuple[str, ...]
+    outcome: str
+    exchanges: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    is_fork: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +65,20 @@ class Shown(Protocol):
         """The tape as it is now. Raises TapeproxyError."""
         ...
 
-    def since(self, serial: int) -> tuple[int, frozenset[int]]:
-        """A number that says what there is now, and the exchanges of which something came since another such number.
+    def since(self, serial: int) -> tuple[int, frozenset[int] | None, Looked]:
+        """A number that says what there is now, the exchanges of which something came since another such number, and
+        the tape. None: all of it, for it is another tape than it was then, or has ended meanwhile.
 
-        Whoever follows a tape begins with 0.
+        Whoever follows a tape begins with 0. Raises TapeproxyError.
         """
         ...
 
     def causality(self) -> Causality:
-        """The causal order of what there is."""
+        """The causal order of what there is. Raises TapeproxyError."""
         ...
 
-    def file(self) -> bytes | None:
-        """The bytes of the file; None of an encrypted one."""
+    def file(self) -> Iterator[bytes] | None:
+        """The bytes of the file, in pieces; None of an encrypted one. Raises TapeproxyError."""
         ...
 
 
@@ -64,15 +86,19 @@ class Library(Protocol):
     """The tapes that the page may show."""
 
     def listed(self) -> Sequence[Listed]:
-        """All tapes, the newest first."""
+        """All tapes, the newest first. Opens none."""
+        ...
+
+    def about(self, name: str) -> About:
+        """What the list says of one. Raises as `open` does; a tape that can't be read is told, not raised."""
         ...
 
     def open(self, name: str) -> Shown:
-        """One of them. Raises KeyError for a name that is not in the list."""
+        """One of them. Raises NotThereError for a name that is not in the list."""
         ...
 
     def plan(self, name: str, order: ForkOrder) -> Json:
-        """What a fork would reuse and ask anew. Raises TapeproxyError, and KeyError as `open` does."""
+        """What a fork would reuse and ask anew. Raises TapeproxyError, and NotThereError as `open` does."""
         ...
 
     def fork(self, name: str, order: ForkOrder) -> Json:
@@ -82,10 +108,10 @@ class Library(Protocol):
     def fork_state(self, number: int) -> Json:
         """`running`, `exit_code`, `output` (the end of what it printed), `child`, and whether that tape has `begun`.
 
-        Raises KeyError.
+        Raises NotThereError.
         """
         ...
 
     def stop_fork(self, number: int) -> None:
-        """Interrupt a fork, as Ctrl-C does. Raises KeyError."""
+        """Interrupt a fork, as Ctrl-C does. Raises NotThereError."""
         ...

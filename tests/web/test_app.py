@@ -49,6 +49,44 @@ def test_the_file_itself_is_given_for_the_check_in_the_browser(client: TestClien
     assert get(client, f"/api/tapes/{NAME}/file").content == (folder / NAME).read_bytes()
 
 
+def test_what_the_list_says_of_a_tape(client: TestClient) -> None:
+    assert get(client, f"/api/tapes/{NAME}/about").json() == {
+        "started_at": "2026-01-02T03:04:05.000000Z",
+        "argv": ["python", "agent.py", "a b"],
+        "outcome": "exit 3",
+        "exchanges": 4,
+        "tokens_in": 40,
+        "tokens_out": 5,
+        "is_fork": False,
+    }
+
+
+def test_a_script_that_the_browser_has_is_not_sent_again(client: TestClient) -> None:
+    first = client.get("/assets/static/app.js")
+    again = client.get("/assets/static/app.js", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert "script-src 'self'" in again.headers["content-security-policy"]
+
+
+def test_an_order_without_a_length_is_cut_off(client: TestClient) -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(17):
+            yield bytes(1 << 16)
+
+    found = client.post(f"/api/tapes/{NAME}/plan", content=pieces(), headers={"x-tapeproxy-token": TOKEN})
+    assert found.status_code == 413
+
+
+def test_a_failure_of_ours_is_told_without_its_reason(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = ForkingFolder(folder)
+    monkeypatch.setattr(library, "listed", lambda: {}["the reason"])
+    app = make_app(library, token=TOKEN, hosts=frozenset({HOST}))
+    found = get(TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False), "/api/tapes")
+    assert found.status_code == 500
+    assert "its terminal says more" in found.json()["error"]
+    assert "the reason" not in found.text
+
+
 def test_the_page_and_its_scripts_need_no_token_and_run_nothing_else(client: TestClient) -> None:
     page = client.get(f"/tape/{NAME}")
     assert "script-src 'self'" in page.headers["content-security-policy"]
@@ -67,6 +105,8 @@ def test_the_page_and_its_scripts_need_no_token_and_run_nothing_else(client: Tes
         ("/", {"host": "127.0.0.1:8124"}, 403, "host"),
         ("/api/tapes", {"origin": "http://evil.test"}, 403, "another site"),
         ("/api/tapes", {"origin": "null"}, 403, "another site"),
+        ("/api/tapes", {"origin": "http://["}, 403, "another site"),
+        ("/api/tapes", {"origin": f"https://{HOST}"}, 403, "another site"),
         ("/api/tapes", {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}, 403, "another site"),
         ("/api/tapes", {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"}, 403, "another site"),
         ("/api/tapes/other.tape.jsonl.gz/outline", {}, 404, "no such"),
@@ -115,6 +155,10 @@ def post(client: TestClient, path: str, order: Any, **headers: str) -> httpx2.Re
         ({"options": [["--at", "9"], ["--status", "500"]]}, 422, "9"),
         ({"options": [["--output", "/etc/passwd"]]}, 422, "may not use"),
         ({"options": [["--guard", "none"]]}, 422, "may not use"),
+        ({"options": [["--body", "/etc/passwd"]]}, 422, "may not use"),
+        ({"options": [["--env", "A=1"]]}, 422, "may not use"),
+        ({"options": [["--text", "1::\0"]]}, 422, "cannot be started"),
+        ({"options": [["--text", "1::" + 200_000 * "a"]]}, 422, "cannot be started"),
         ({"options": "x"}, 400, "is ordered as"),
         ([1], 400, "is ordered as"),
     ],
@@ -137,8 +181,10 @@ def test_a_page_that_follows_gets_the_whole_tape_first(client: TestClient) -> No
     with client.websocket_connect(f"/api/tapes/{NAME}/live", headers={"host": HOST}) as line:
         line.send_json({"token": TOKEN})
         news = line.receive_json()
+        assert news["whole"]
         assert news["outline"]["rows"]["number"] == [1, 2, 3, 4]
         assert not news["outline"]["tape"]["recording"]
+        assert line.receive_json()["labels"]["number"] == [1]
         with pytest.raises(WebSocketDisconnect) as ended:
             line.receive_json()
         assert ended.value.code == 1000
@@ -151,6 +197,7 @@ def test_a_page_that_follows_gets_the_whole_tape_first(client: TestClient) -> No
 def test_who_may_not_follow(client: TestClient, hello: Any, name: str, code: int) -> None:
     with client.websocket_connect(f"/api/tapes/{name}/live", headers={"host": HOST}) as line:
         line.send_json(hello)
+        assert line.receive_json()["error"]
         with pytest.raises(WebSocketDisconnect) as ended:
             line.receive_json()
         assert ended.value.code == code

@@ -42,6 +42,9 @@
     return rows;
   }
 
+  /* What changes when there is more of an exchange to see. */
+  function grown(row) { return row ? [row.status, row.chunks, row.how].join() : ''; }
+
   function Page(props) {
     var model = props.model, store = props.store, state = tp.useStore(store), version = tp.useStore(model.changed).version;
     var canvas = hooks.useRef(null), lanes = hooks.useRef(null), search = hooks.useRef(null);
@@ -70,7 +73,7 @@
       <div class="lanes"><canvas ref=${canvas} aria-label="swimlanes: one lane a thread, task or process" role="img"></canvas></div>
       ${View ? html`<${View} model=${model} store=${store} state=${state} lanes=${lanes.current} />` : html`<div class="lower">
         <${List} model=${model} rows=${rows} number=${state.number} pick=${pick} version=${version} />
-        <${tp.Detail} model=${model} number=${state.number} tab=${state.tab} version=${state.number === null ? 0 : ((model.byNumber.get(state.number) || {}).chunks || 0)} choose=${function (tab) { store.set({ tab: tab }); }} />
+        <${tp.Detail} model=${model} number=${state.number} tab=${state.tab} version=${grown(model.byNumber.get(state.number))} choose=${function (tab) { store.set({ tab: tab }); }} />
       </div>`}
       ${state.helping && html`<${Help} close=${function () { store.set({ helping: false }); }} />`}
     </div>`;
@@ -94,7 +97,7 @@
     }
     return html`<header class="bar">
       <h1 title=${tp.spelled(tape.name)}>${tp.spelled(tape.argv.join(' ') || tape.name)}</h1>
-      <span class="dim">${state.offline ? 'connection lost, trying again' : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} · ${tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}</span>
+      <span class="dim">${state.offline ? tp.spelled(state.offline) : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} · ${tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}</span>
       <button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash, here in the browser">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>
       <span class="grow"></span>
       <input ref=${props.search} class="filter" type="search" placeholder="filter: status:5 host:api model:gpt lane:…   /" value=${state.query} onInput=${function (event) { store.set({ query: event.target.value }); }} aria-label="filter" />

@@ -8,6 +8,7 @@
     ['--status', 'the answer’s status', '429'],
     ['--request-set', 'a value of the request', '$.messages[0].content = "…"'],
     ['--model', 'the model', 'gpt-4o'],
+    ['--system', 'the system prompt', 'You are brief.'],
   ];
 
   function answerText(document_) {
@@ -70,7 +71,7 @@
       ${state.plan && html`<div class="planned"><p><b>about ${tp.count(state.plan.live_calls, 'live call')}</b></p><table class="headers">${state.plan.lanes.map(function (lane) {
         return html`<tr><th>${tp.spelled(lane.name)}</th><td>${['reused', 'mutated', 'live'].filter(function (what) { return lane[what].length; }).map(function (what) { return html`<span class="legend"><span class=${'dot ' + what}></span>${what} ${lane[what].join(', ')}</span>`; })}</td></tr>`;
       })}</table></div>`}
-      ${state.fork && html`<div class="running"><p>${!state.run || state.run.running ? html`<b class="good">running</b> <button class="stop" onClick=${function () { tp.ask('/api/forks/' + state.fork.fork + '/stop', {}); }}>stop</button>` : html`<b>ended with exit code ${state.run.exit_code}</b>`}
+      ${state.fork && html`<div class="running"><p>${!state.run || state.run.running ? html`<b class="good">running</b> <button class="stop" onClick=${function () { tp.ask('/api/forks/' + state.fork.fork + '/stop', {}).catch(function (error) { set({ error: error.message }); }); }}>stop</button>` : html`<b>ended with exit code ${state.run.exit_code}</b>`}
         ${state.run && state.run.begun && html`<a class="child" href=${'/tape/' + encodeURIComponent(state.fork.child)} target="_blank" rel="noopener">${tp.spelled(state.fork.child)}</a>`}</p>
         <pre class="output">${tp.spelled((state.run && state.run.output) || '')}</pre></div>`}
     </div></div>`;

@@ -23,47 +23,78 @@
     return body;
   };
 
-  /* Follow a tape that is being recorded; after a lost line the whole outline comes again, so nothing is missed. */
+  /* Follow a tape that is being recorded. After a lost line all of the tape comes again, so nothing is missed. */
   tp.follow = function (model, store) {
-    var wait = 250, done = false;
+    var wait = 250, why = '', started = model.tape.started_at;
     (function connect() {
       var line = new WebSocket(location.origin.replace(/^http/, 'ws') + '/api/tapes/' + encodeURIComponent(model.source.id) + '/live');
       tp.line = line;
       line.onopen = function () { line.send(JSON.stringify({ token: tp.token })); };
-      line.onmessage = async function (event) {
-        wait = 250;
-        store.set({ offline: false });
+      line.onmessage = function (event) {
         var news = JSON.parse(event.data);
-        model.take(news.outline);
-        model.takeLabels(news.labels);
-        if (!news.outline.tape.recording) {
-          done = true;
-          try { model.takeRanks(await model.source.ranks()); } catch (error) { console.warn('ranks', error); }
-        }
+        if (news.error) { why = news.error; return; }
+        wait = 250;
+        why = '';
+        if (news.outline && news.whole && news.outline.tape.started_at !== started) { location.reload(); return; }  // another tape has its name now
+        if (news.outline) model.take(news.outline);
+        if (news.labels) model.takeLabels(news.labels);
+        if (store.get().offline) store.set({ offline: null });
       };
-      line.onclose = function () {
-        if (done) return;
-        store.set({ offline: true });
-        setTimeout(connect, wait = Math.min(5000, wait * 2));
+      line.onclose = function (event) {
+        if (event.code === 1000) {
+          model.source.ranks().then(function (ranks) { model.takeRanks(ranks); }, function (error) { console.warn('ranks', error); });
+          return;
+        }
+        var ends = event.code === 4401 || event.code === 4404;
+        store.set({ offline: (why || 'connection lost') + (ends ? '' : '; trying again') });
+        if (ends) return;
+        setTimeout(connect, wait);
+        wait = Math.min(5000, wait * 2);
       };
     })();
   };
 
+  function worded(argv) {
+    return argv.map(function (word) { return /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'"; }).join(' ');
+  }
+
+  /* The list: names at once, and what must be read from each tape one after the other. */
   function Tapes() {
-    var pair = hooks.useState({ rows: null });
+    var pair = hooks.useState({ rows: null }), about = hooks.useRef(new Map());
     hooks.useEffect(function () {
-      function look() { tp.ask('/api/tapes').then(function (rows) { pair[1]({ rows: rows }); }, function (error) { pair[1]({ rows: null, error: error.message }); }); }
+      var gone = false, timer = null;
+      async function look() {
+        try {
+          var rows = await tp.ask('/api/tapes');
+          if (!gone) pair[1]({ rows: rows });
+          for (var row of rows) {
+            var mark = [row.written, row.size, row.recording && 'recording'].join(), known = about.current.get(row.name);
+            if (gone || (known && (known.mark === mark || (row.recording && known.recording)))) continue;
+            try {
+              about.current.set(row.name, Object.assign(await tp.ask('/api/tapes/' + encodeURIComponent(row.name) + '/about'), { mark: mark, recording: row.recording }));
+            } catch (error) { about.current.delete(row.name); }
+            if (!gone) pair[1]({ rows: rows });
+          }
+        } catch (error) { if (!gone) pair[1]({ rows: null, error: error.message }); }
+        if (!gone) timer = setTimeout(look, 2000);
+      }
       look();
-      var timer = setInterval(look, 2000);
-      return function () { clearInterval(timer); };
+      return function () { gone = true; clearTimeout(timer); };
     }, []);
     var state = pair[0];
+    function number(value) { return value === null || value === undefined ? '' : value.toLocaleString('en'); }
     return html`<main class="tapes"><h1>Tapes</h1>
       ${state.error && html`<p class="bad">${tp.spelled(state.error)}</p>`}
       ${state.rows && state.rows.length === 0 && html`<p class="dim">There are none here. <code>tapeproxy record -- python agent.py</code> makes one.</p>`}
-      ${state.rows && html`<ul>${state.rows.map(function (row) {
-        return html`<li key=${row.name}><a href=${'/tape/' + encodeURIComponent(row.name)}>${tp.spelled(row.name)}</a> <span class="dim">${tp.size(row.size)}, ${new Date(row.written * 1000).toLocaleString()}</span>${row.recording && html` <b class="good">recording</b>`}</li>`;
-      })}</ul>`}
+      ${state.rows && state.rows.length > 0 && html`<table class="headers"><thead><tr><th>tape</th><th>command</th><th>begun</th><th>outcome</th><th>exchanges</th><th>tokens in</th><th>out</th><th>size</th></tr></thead><tbody>${state.rows.map(function (row) {
+        var known = about.current.get(row.name) || { argv: [], outcome: row.recording ? 'recording' : '…' };
+        var bad = known.outcome !== 'exit 0' && known.outcome !== 'complete' && known.outcome !== '…';
+        return html`<tr key=${row.name}><td><a href=${'/tape/' + encodeURIComponent(row.name)}>${tp.spelled(row.name)}</a>${known.is_fork && html` <span class="dim">fork</span>`}</td>
+          <td class="command">${tp.spelled(worded(known.argv))}</td>
+          <td class="dim">${new Date(known.started_at || row.written * 1000).toLocaleString()}</td>
+          <td class=${'outcome ' + (row.recording ? 'good' : bad ? 'bad' : '')}>${row.recording ? 'recording' : tp.spelled(known.outcome)}</td>
+          <td class="exchanges">${number(known.exchanges)}</td><td>${number(known.tokens_in)}</td><td>${number(known.tokens_out)}</td><td class="dim">${tp.size(row.size)}</td></tr>`;
+      })}</tbody></table>`}
     </main>`;
   }
 

@@ -1,0 +1,67 @@
+"""`tapeproxy serve` as a command: its address, its end, and what it says when it can't."""
+
+import http.client
+import signal
+import socket
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import agentruns
+import pytest
+from click.testing import CliRunner
+from clirun import Cli
+
+from tapeproxy.cli.serve import command
+from tapeproxy.tapes.errors import UsageError
+
+NAME = "one.tape.jsonl.gz"
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    agentruns.write_tape(tmp_path / ".tapes" / NAME, agentruns.sample("m"))
+    return Cli(tmp_path, tmp_path / "home")
+
+
+@pytest.mark.parametrize(("words", "page"), [((), "/"), ((f".tapes/{NAME}",), f"/tape/{NAME}")])
+@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_ended(cli: Cli, words: tuple[str, ...], page: str, ends: signal.Signals) -> None:
+    process = cli.start("serve", *words)
+    assert process.stdout is not None
+    address = urlsplit(process.stdout.readline().strip())
+    assert (address.hostname, address.path) == ("127.0.0.1", page)
+    connection = http.client.HTTPConnection("127.0.0.1", address.port or 0)
+    connection.request("GET", "/api/tapes", headers={"x-tapeproxy-token": address.fragment.removeprefix("token=")})
+    answer = connection.getresponse()
+    assert (answer.status, NAME in answer.read().decode()) == (200, True)
+    process.send_signal(ends)  # with a connection open
+    out, err = process.communicate(timeout=60)
+    connection.close()
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_port_that_is_taken(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = cli.run("serve", "--port", str(port))
+    assert done.returncode == 2
+    assert f"port {port} cannot be used: Address already in use" in done.stderr
+    assert "leave --port out" in done.stderr
+
+
+def test_without_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "tapeproxy.proxy.viewserver", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    done = CliRunner().invoke(command, [])
+    assert isinstance(done.exception, UsageError)
+    assert "the viewer needs uvicorn, which is not installed" in str(done.exception)
+    assert "pip install 'tapeproxy[view]'" in str(done.exception)
+
+
+def test_nothing_to_serve(cli: Cli, tmp_path: Path) -> None:
+    done = Cli(tmp_path / "home", cli.home)
+    (tmp_path / "home").mkdir()
+    found = done.run("serve")
+    assert found.returncode == 2
+    assert "there is nothing there" in found.stderr

@@ -1,0 +1,180 @@
+"""The page while a tape grows: a recording against the fake provider, with the line cut; and a fork that it orders."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from authority import Authority
+from browser import Watched, browser, needs_chromium
+from clirun import KEYS, Cli
+from origin import Call, Gate, Origin
+from playwright.sync_api import Browser, Page, expect
+from recording import Recording
+
+from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.viewserver import ViewOptions, ViewServer
+from tapeproxy.testing import FakeProvider
+
+pytestmark = needs_chromium
+TOKEN = "a-token"
+NAME = "run.tape.jsonl.gz"
+ASK = {"model": "gpt-4o", "stream": True, "messages": [{"role": "user", "content": "Tell me of tides"}]}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@contextmanager
+def viewing(place: Path, port: int = 0, extra: tuple[str, ...] = ()) -> Iterator[ViewServer]:
+    server = ViewServer(ViewOptions(place, TOKEN, port=port, extra=extra))
+    thread = threading.Thread(target=server.run, name="viewer")
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join()
+
+
+@contextmanager
+def opened(chromium: Browser, address: str) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": 1200, "height": 800})
+    page = context.new_page()
+    page.goto(address)
+    yield page
+    context.close()
+
+
+class Halves:
+    """A server that streams two pieces; the second one once it may."""
+
+    def __init__(self) -> None:
+        self.second = Gate()
+
+    async def __call__(self, call: Call) -> None:
+        await call.head("200 OK", "Content-Type: text/plain", "Transfer-Encoding: chunked")
+        await call.chunk(b"the first half")
+        await call.wait(self.second)
+        await call.chunk(b"the second half")
+        await call.last_chunk()
+
+
+def test_a_recording_is_followed_through_a_lost_line(chromium: Browser, authority: Authority, tmp_path: Path) -> None:
+    halves = Halves()
+    with FakeProvider() as provider, Origin(halves) as origin, Recording(tmp_path, authority) as recording:
+        url = f"{provider.url}/v1/chat/completions"
+        with recording.client() as client:
+            client.post(url, json=ASK)
+            with viewing(tmp_path) as server, opened(chromium, server.address(f"tape/{NAME}")) as page:
+                watched = Watched(page, "http://127.0.0.1")
+                expect(page.locator(".row .words")).to_have_count(1)
+                expect(page.locator(".bar .dim").first).to_contain_text("recording · 1 exchange")
+                client.post(url, json=ASK)
+                expect(page.locator(".row .what")).to_have_text(["gpt-4o", "gpt-4o"])
+
+                with client.stream("GET", f"{origin.url}/halves") as stream:
+                    page.locator(".row", has_text="/halves").click()
+                    page.keyboard.press("5")
+                    expect(page.locator(".chunk pre")).to_have_text(["the first half"])
+                    expect(page.locator(".detail header")).to_contain_text("unfinished")
+                    assert watched.said == []
+
+                    port = server.port
+                    server.stop()
+                    expect(page.locator(".bar .dim").first).to_contain_text("trying again")
+                    client.post(url, json=ASK)
+                    halves.second.open()
+                    stream.read()
+                    with viewing(tmp_path, port):
+                        expect(page.locator(".row .what")).to_have_count(4)
+                        expect(page.locator(".chunk pre")).to_have_text(["the first half", "the second half"])
+                        expect(page.locator(".detail header")).not_to_contain_text("unfinished")
+                        expect(page.locator(".row .what").last).to_have_text("gpt-4o")
+                        client.post(url, json=ASK)
+                        expect(page.locator(".row .what")).to_have_count(5)
+                        recording.finish()
+                        recording.join()
+                        expect(page.locator(".bar .dim").first).to_contain_text("complete · 5 exchanges")
+
+
+AGENT = """
+import json, os, urllib.request
+
+def ask(url, body=None):
+    headers = {"content-type": "application/json", "authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
+    with urllib.request.urlopen(urllib.request.Request(url, body and json.dumps(body).encode(), headers)) as answer:
+        return answer.read().decode()
+
+said = "Tell me of tides"
+for _ in range(2):
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": said}]}
+    answer = json.loads(ask("https://api.openai.com/v1/chat/completions", body))
+    said = answer["choices"][0]["message"]["content"]
+print(ask("http://halves.test/"))
+"""
+
+
+@pytest.fixture
+def cli(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    home = tmp_path_factory.mktemp("home")
+    ca = CertificateAuthority.open(home)
+    ca.bundle().write_bytes(ca.certificate.read_bytes())
+    (tmp_path / "agent.py").write_text(AGENT)
+    return Cli(tmp_path, home)
+
+
+def test_a_fork_is_ordered_and_watched(chromium: Browser, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    halves = Halves()
+    halves.second.open()
+    for name, value in cli.environment(keys=True).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(cli.cwd)
+    with FakeProvider() as provider, Origin(lambda call: halves(call)) as origin:
+        maps = (f"--map=api.openai.com={provider.url}", f"--map=halves.test={origin.url}")
+        done = cli.run("record", "-o", NAME, *maps, "--", sys.executable, "agent.py", keys=True)
+        assert done.returncode == 0, done.stderr
+        assert len(provider.requests) == 2
+        halves.second = Gate()
+        with (
+            viewing(cli.cwd, extra=maps) as server,
+            opened(chromium, f"{server.address(f'tape/{NAME}')}&e=1") as page,
+        ):
+            watched = Watched(page, "http://127.0.0.1")
+            expect(page.locator(".message").first).to_be_visible()
+            page.keyboard.press("f")
+            page.locator(".forking textarea").fill("The moon does it.")
+            page.locator(".plan").click()
+            expect(page.locator(".planned")).to_contain_text("mutated 1")
+            expect(page.locator(".planned")).to_contain_text("live 2, 3")
+            page.locator(".run").click()
+            with page.context.expect_page() as opening:
+                page.locator("a.child").click()
+            child = opening.value
+            expect(child.locator(".row")).to_have_count(3)
+            expect(child.locator(".row .dot.mutated")).to_have_count(1)
+            expect(child.locator(".row .dot.live")).to_have_count(2)
+            expect(child.locator(".bar .dim").first).to_contain_text("recording")
+            expect(page.locator(".running")).to_contain_text("running")
+            assert "The moon does it." in provider.requests[-1].body.decode()
+            halves.second.open()
+            expect(child.locator(".bar .dim").first).to_contain_text("exited · 3 exchanges")
+            expect(page.locator(".running")).to_contain_text("ended with exit code 0")
+            expect(page.locator(".output")).to_contain_text("the first halfthe second half")
+            assert len(provider.requests) == 3
+            assert watched.said == []
+            page.goto(server.address())
+            expect(page.locator("td.outcome")).to_have_text(["exit 0", "exit 0"])
+            expect(page.locator("td.exchanges")).to_have_text(["3", "3"])
+            expect(page.locator("td.command").first).to_contain_text("agent.py")
+    assert KEYS["OPENAI_API_KEY"].encode() not in (cli.cwd / "run-fork1.tape.jsonl.gz").read_bytes()
