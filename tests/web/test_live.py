@@ -4,8 +4,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import agentruns
 import pytest
 from authority import Authority
 from browser import Watched, browser, needs_chromium
@@ -15,6 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 from recording import Recording
 
 from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.proxy.viewserver import ViewOptions, ViewServer
 from tapeproxy.testing import FakeProvider
 
@@ -152,6 +155,7 @@ def test_a_fork_is_ordered_and_watched(chromium: Browser, cli: Cli, monkeypatch:
         ):
             watched = Watched(page, "http://127.0.0.1")
             expect(page.locator(".message").first).to_be_visible()
+            assert page.url.endswith(f"/tape/{NAME}#e=1"), "the token is not in the address"
             page.keyboard.press("f")
             page.locator(".forking textarea").fill("The moon does it.")
             page.locator(".plan").click()
@@ -178,3 +182,31 @@ def test_a_fork_is_ordered_and_watched(chromium: Browser, cli: Cli, monkeypatch:
             expect(page.locator("td.exchanges")).to_have_text(["3", "3"])
             expect(page.locator("td.command").first).to_contain_text("agent.py")
     assert KEYS["OPENAI_API_KEY"].encode() not in (cli.cwd / "run-fork1.tape.jsonl.gz").read_bytes()
+
+
+def test_without_the_token_the_page_says_what_to_do(chromium: Browser, tmp_path: Path) -> None:
+    agentruns.write_tape(tmp_path / NAME, agentruns.sample("m"))
+    with viewing(tmp_path) as server:
+        for path in ("", f"tape/{NAME}"):
+            with opened(chromium, server.address(path).partition("#")[0]) as page:
+                expect(page.locator("body")).to_contain_text("open the address that `tapeproxy serve` printed")
+                assert "18 degrees" not in page.content()
+
+
+def test_a_tape_that_is_replaced_while_it_is_followed_is_shown_anew(chromium: Browser, tmp_path: Path) -> None:
+    first = TapeWriter(tmp_path / NAME, agentruns.HEAD)
+    for record in agentruns.sample("m"):
+        first.add(record)
+    first.commit()
+    with viewing(tmp_path) as server, opened(chromium, server.address(f"tape/{NAME}")) as page:
+        expect(page.locator(".row")).to_have_count(4)
+        later = replace(agentruns.HEAD, started_at="2026-02-02T03:04:05.000000Z")
+        second = TapeWriter(tmp_path / NAME, later, force=True)
+        for record in agentruns.exchange(1, "http://second.test/path"):
+            second.add(record)
+        second.commit()
+        expect(page.locator(".row .what")).to_have_text(["GET /path"])
+        expect(page.locator(".bar .dim").first).to_contain_text("recording · 1 exchange")
+        second.seal(trace="", outcome="exited")
+        expect(page.locator(".bar .dim").first).to_contain_text("exited · 1 exchange")
+    first.seal(trace="", outcome="exited")
