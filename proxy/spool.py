@@ -12,6 +12,7 @@ import errno
 import itertools
 import pickle
 import tempfile
+import threading
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
@@ -242,34 +243,37 @@ def _thaw(data: bytes, file: "_File") -> Exchange:
 
 
 class _File:
-    """Bytes put one after the other into a file without a name. `full`: no more can be put."""
+    """Bytes put one after the other into a file without a name. `full`: no more can be put. For any thread."""
 
     def __init__(self) -> None:
         self.full = False
         self._file: IO[bytes] | None = None
         self._written = 0
         self._pending = bytearray()
+        self._lock = threading.Lock()
 
     def put(self, data: bytes) -> _Piece:
         """Append bytes; they can be got whatever becomes of the file."""
-        at = self._written + len(self._pending)
-        self._pending += data
-        if len(self._pending) >= _WRITE and not self.full:
-            self.full = not self._flush()
+        with self._lock:
+            at = self._written + len(self._pending)
+            self._pending += data
+            if len(self._pending) >= _WRITE and not self.full:
+                self.full = not self._flush()
         return at, len(data)
 
     def get(self, piece: _Piece) -> bytes:
         """The bytes of a piece. Raises OSError where they can't be read."""
         at, size = piece
-        if at >= self._written:
-            return bytes(self._pending[at - self._written : at - self._written + size])
-        assert self._file is not None  # what was written was written there
-        self._file.seek(at)
-        wanted = min(size, self._written - at)
-        out = self._file.read(wanted)
-        if len(out) != wanted:
-            raise OSError(errno.EIO, "the spool of a big tape is shorter than what was written to it")
-        return out + bytes(self._pending[: size - wanted])
+        with self._lock:
+            if at >= self._written:
+                return bytes(self._pending[at - self._written : at - self._written + size])
+            assert self._file is not None  # what was written was written there
+            self._file.seek(at)
+            wanted = min(size, self._written - at)
+            out = self._file.read(wanted)
+            if len(out) != wanted:
+                raise OSError(errno.EIO, "the spool of a big tape is shorter than what was written to it")
+            return out + bytes(self._pending[: size - wanted])
 
     def _flush(self) -> bool:
         with contextlib.suppress(OSError):  # no space: what is pending stays in memory

@@ -2,6 +2,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -199,3 +200,26 @@ def test_a_large_body_that_was_put_out_whole_comes_back() -> None:
     kept, spooled = both(written(records, ANY), NONE)
     assert kept[0].response_body == spooled[0].response_body
     assert [chunk.t for chunk in spooled[0].chunks] == [chunk.t for chunk in kept[0].chunks]
+
+
+def test_several_threads_read_what_is_on_disk() -> None:
+    """The page's server asks from many threads: the file has one place at which it is read."""
+    # More than the megabyte that waits in memory to be written.
+    records = [record for turn in range(80) for record in exchange(1 + 5 * turn, OLD, answer=bytes([turn]) * 20_000)]
+    kept, spooled = both(written(records, WINDOWED), NONE)
+    start, different = threading.Barrier(4), list[object]()
+
+    def look() -> None:
+        start.wait()
+        for _ in range(3):
+            try:
+                different.extend(mine for mine, other in zip(spooled, kept, strict=True) if mine != other)
+            except Exception as error:
+                different.append(error)
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert different == []
