@@ -1,9 +1,12 @@
 """`tapeproxy serve` as a command: its address, its end, and what it says when it can't."""
 
 import http.client
+import json
 import signal
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,8 +14,10 @@ import agentruns
 import pytest
 from click.testing import CliRunner
 from clirun import Cli
+from recording import read_until
 
 from tapeproxy.cli.serve import command
+from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.tapes.errors import UsageError
 
 NAME = "one.tape.jsonl.gz"
@@ -39,6 +44,42 @@ def test_it_serves_until_it_is_ended(cli: Cli, words: tuple[str, ...], page: str
     out, err = process.communicate(timeout=60)
     connection.close()
     assert (process.returncode, out, err) == (0, "", "")
+
+
+@contextmanager
+def following(port: int, token: str) -> Iterator[socket.socket]:
+    """A line over which a tape grows, as a browser opens it (RFC 6455); its first message has come."""
+    hello = json.dumps({"token": token}).encode()
+    with socket.create_connection(("127.0.0.1", port), 60) as line:
+        line.sendall(
+            f"GET /api/tapes/{NAME}/live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n".encode()
+            + b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        assert read_until(line, b"\r\n\r\n").startswith(b"HTTP/1.1 101")
+        line.sendall(bytes([0x81, 0x80 | len(hello), 0, 0, 0, 0]) + hello)
+        got = b""
+        while b'{"labels"' not in got:
+            piece = line.recv(65536)
+            assert piece, got
+            got += piece
+        yield line
+
+
+def test_it_ends_though_pages_follow_a_tape_and_one_takes_nothing(cli: Cli) -> None:
+    tape = TapeWriter(cli.cwd / ".tapes" / NAME, agentruns.HEAD, force=True)
+    for record in agentruns.sample("m"):
+        tape.add(record)
+    tape.commit()
+    process = cli.start("serve")
+    assert process.stdout is not None
+    address = urlsplit(process.stdout.readline().strip())
+    port, token = address.port or 0, address.fragment.removeprefix("token=")
+    with following(port, token), following(port, token) as second:
+        second.shutdown(socket.SHUT_WR)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
+    tape.seal(trace="", outcome="exited")
 
 
 def test_a_port_that_is_taken(cli: Cli) -> None:
