@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # It would look for updates and hosts of its maker's at every start.
@@ -13,6 +13,7 @@ _FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 )
+expect.set_options(timeout=60_000)  # a fork's start, on a machine that has much else to do
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt install chromium)")
 
 
