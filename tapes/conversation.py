@@ -4,7 +4,7 @@ Values are as the provider gave them; what it did not give is None. Nothing is i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tapeproxy.tapes.records import Json
 
@@ -34,20 +34,25 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Media:
+    """A placeholder for what is not text: `kind` (image, audio, document, …) and what is known of it.
+
+    `image`: the picture itself as a data URL, where the call held it and any browser can show it; see `picture`.
+    """
+
+    kind: str
+    detail: str = ""
+    image: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gave back. `id` is the call's."""
+    """What a tool gave back. `id` is the call's; `media`: the pictures among it, for which `text` has placeholders."""
 
     text: str
     id: str | None = None
     error: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Media:
-    """A placeholder for what is not text: `kind` (image, audio, document, …) and what is known of it."""
-
-    kind: str
-    detail: str = ""
+    media: tuple[Media, ...] = ()
 
 
 type Part = Text | Thought | ToolCall | ToolResult | Media

@@ -138,4 +138,8 @@ def _message(message: Message) -> Json:
 
 
 def _part(part: Part) -> dict[str, Any]:
-    return {"kind": _KINDS[type(part)]} | asdict(part)
+    """Its fields; `image` and `media` only where there is one."""
+    fields = asdict(part)
+    return {"kind": _KINDS[type(part)]} | {
+        name: value for name, value in fields.items() if value or name not in ("image", "media")
+    }

@@ -29,6 +29,8 @@ from tapeproxy.tapes.dialects.shapes import (
     mapping_of,
     name_of,
     parts_of,
+    picture_of,
+    pictures,
     plain_text,
     text_of,
     written,
@@ -66,8 +68,10 @@ def _read_block(block: Json) -> Iterator[Part]:
         yield ToolCall(text_of(block.get("name")), written(block.get("input")), name_of(block.get("id")))
     elif kind.endswith("tool_result"):
         content = block.get("content")
-        text = written(content) if isinstance(content, dict) else plain_text(parts_of(content, _read_simple_block))
-        yield ToolResult(text, name_of(block.get("tool_use_id")), error=block.get("is_error") is True)
+        parts = parts_of(content, _read_simple_block)
+        text = written(content) if isinstance(content, dict) else plain_text(parts)
+        error = block.get("is_error") is True
+        yield ToolResult(text, name_of(block.get("tool_use_id")), error=error, media=pictures(parts))
     else:
         yield from _read_simple_block(block)
 
@@ -80,7 +84,8 @@ def _read_simple_block(block: Json) -> Iterator[Part]:
     elif kind in ("thinking", "redacted_thinking"):
         yield Thought(text_of(block.get("thinking")))
     elif kind in ("image", "document"):
-        yield Media(kind, _describe_source(mapping_of(block.get("source"))))
+        source = mapping_of(block.get("source"))
+        yield Media(kind, _describe_source(source), picture_of(source.get("data"), text_of(source.get("media_type"))))
     else:
         yield Media(kind or "unknown block")
 

@@ -4,7 +4,16 @@ https://github.com/ollama/ollama/blob/main/docs/api.md
 """
 
 from tapeproxy.tapes.conversation import Answer, Answered, Asked, Dialect, Media, Message, Part, Text, Thought, ToolCall
-from tapeproxy.tapes.dialects.shapes import count_of, error_of, items_of, mapping_of, name_of, text_of, written
+from tapeproxy.tapes.dialects.shapes import (
+    count_of,
+    error_of,
+    items_of,
+    mapping_of,
+    name_of,
+    picture_of,
+    text_of,
+    written,
+)
 from tapeproxy.tapes.records import Json
 
 
@@ -25,7 +34,7 @@ def _read_message(message: Json) -> Message:
     if text := text_of(message.get("content")):
         parts.append(Text(text))
     images = message.get("images")
-    parts.extend(Media("image") for _ in (images if isinstance(images, list) else ()))
+    parts.extend(Media("image", "", picture_of(image)) for image in (images if isinstance(images, list) else ()))
     for call in items_of(message.get("tool_calls")):
         function = mapping_of(call.get("function"))
         parts.append(

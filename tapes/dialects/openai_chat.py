@@ -27,6 +27,8 @@ from tapeproxy.tapes.dialects.shapes import (
     mapping_of,
     name_of,
     parts_of,
+    picture,
+    pictures,
     plain_text,
     text_of,
     written,
@@ -46,7 +48,7 @@ def read_message(message: Json) -> Message:
     parts = parts_of(message.get("content"), _read_part)
     if role in ("tool", "function"):
         call = name_of(message.get("tool_call_id")) or name_of(message.get("name"))
-        return Message(role, (ToolResult(plain_text(parts), call),))
+        return Message(role, (ToolResult(plain_text(parts), call, media=pictures(parts)),))
     thought = name_of(message.get("reasoning")) or name_of(message.get("reasoning_content"))
     before: list[Part] = [Thought(thought)] if thought else []
     refusal = name_of(message.get("refusal"))
@@ -63,7 +65,8 @@ def _read_part(part: Json) -> Iterator[Part]:
             yield Text(text_of(part.get("refusal")), refusal=True)
         case "image_url":
             image = part.get("image_url")
-            yield Media("image", locator(mapping_of(image).get("url") or image))
+            url = mapping_of(image).get("url") or image
+            yield Media("image", locator(url), picture(url))
         case "input_audio":
             yield Media("audio", text_of(mapping_of(part.get("input_audio")).get("format")))
         case "file":

@@ -28,6 +28,9 @@ from tapeproxy.tapes.dialects.shapes import (
     mapping_of,
     name_of,
     parts_of,
+    picture,
+    picture_of,
+    pictures,
     plain_text,
     text_of,
     written,
@@ -68,8 +71,11 @@ def _read_item(item: Json) -> Message | None:
     call_id = name_of(item.get("call_id")) or name_of(item.get("id"))
     if kind.endswith("_call_output"):
         output = item.get("output")
-        text = plain_text(parts_of(output, _read_part)) if isinstance(output, list) else written(output)
-        return Message("tool", (ToolResult(text, call_id),))
+        parts = parts_of(output, _read_part) if isinstance(output, list) else ()
+        text = plain_text(parts) if isinstance(output, list) else written(output)
+        return Message("tool", (ToolResult(text, call_id, media=pictures(parts)),))
+    if kind == "image_generation_call":
+        return Message("assistant", (Media("image", text_of(item.get("status")), picture_of(item.get("result"))),))
     if kind.endswith("_call"):
         arguments = next((item[key] for key in ("arguments", "input", "action") if key in item), None)
         return Message("assistant", (ToolCall(text_of(item.get("name")) or kind, written(arguments), call_id),))
@@ -87,7 +93,8 @@ def _read_part(part: Json) -> Iterator[Part]:
         case "refusal":
             yield Text(text_of(part.get("refusal")), refusal=True)
         case "input_image":
-            yield Media("image", locator(part.get("image_url")) or text_of(part.get("file_id")))
+            url = part.get("image_url")
+            yield Media("image", locator(url) or text_of(part.get("file_id")), picture(url))
         case "input_file":
             names = (text_of(part.get(key)) for key in ("filename", "file_url", "file_id"))
             yield Media("file", next(filter(None, names), ""))

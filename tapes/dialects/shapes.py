@@ -1,6 +1,7 @@
 """Reading JSON that may have any shape; knows types, no provider. Nothing raises."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,6 +11,10 @@ from tapeproxy.tapes.conversation import Media, Part, Text
 from tapeproxy.tapes.records import Json
 
 _DETAIL = 120
+# No SVG: that is a document, which may hold scripts and links.
+_PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}", re.ASCII)
+_SIGNS = (("iVBORw0KGgo", "png"), ("/9j/", "jpeg"), ("R0lGOD", "gif"), ("UklGR", "webp"))
+"""How base64 of each kind of picture begins, by the magic bytes of their formats."""
 
 
 def mapping_of(value: Any) -> Json:
@@ -76,6 +81,25 @@ def locator(value: Any) -> str:
         kind, _, data = url[5:].partition(",")
         return f"{kind.split(';')[0]} {len(data)} characters"[:_DETAIL]
     return url if len(url) <= _DETAIL else url[: _DETAIL - 1] + "…"
+
+
+def pictures(parts: Iterable[Part]) -> tuple[Media, ...]:
+    """Those of the parts that can be shown as pictures."""
+    return tuple(part for part in parts if isinstance(part, Media) and part.image is not None)
+
+
+def picture(value: Any) -> str | None:
+    """A data URL of a PNG, JPEG, GIF or WebP as it is; None for anything else, and for what is elsewhere."""
+    return value if isinstance(value, str) and _PICTURE.fullmatch(value) else None
+
+
+def picture_of(data: Any, kind: str | None = None) -> str | None:
+    """The data URL of a picture that is given as base64 and its media type; without that, its first bytes decide."""
+    text = text_of(data)
+    if kind is None:
+        found = next((name for sign, name in _SIGNS if text.startswith(sign)), None)
+        kind = f"image/{found}"
+    return picture(f"data:{kind};base64,{text}")
 
 
 def error_of(obj: Json) -> str | None:

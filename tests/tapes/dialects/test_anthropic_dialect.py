@@ -39,7 +39,7 @@ BLOCKS: list[tuple[Any, tuple[Part, ...]]] = [
     ([{"type": "code_execution_tool_result", "content": {"stdout": "1"}}], (ToolResult('{"stdout":"1"}'),)),
     (
         [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}],
-        (Media("image", "image/png 4 characters"),),
+        (Media("image", "image/png 4 characters", "data:image/png;base64,AAAA"),),
     ),
     ([{"type": "image", "source": {"type": "url", "url": "https://x.test/a"}}], (Media("image", "https://x.test/a"),)),
     ([{"type": "document", "source": {"type": "file", "file_id": "f1"}}], (Media("document", "f1"),)),

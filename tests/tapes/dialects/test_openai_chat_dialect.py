@@ -35,7 +35,7 @@ MESSAGES: list[tuple[dict[str, Any], Message]] = [
     ),
     (
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]},
-        Message("user", (Media("image", "image/png 4 characters"),)),
+        Message("user", (Media("image", "image/png 4 characters", "data:image/png;base64,AAAA"),)),
     ),
     (
         {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}}]},

@@ -32,7 +32,7 @@ ITEMS: list[tuple[dict[str, Any], Message]] = [
     ),
     (
         {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AA"}]},
-        Message("user", (Media("image", "image/png 2 characters"),)),
+        Message("user", (Media("image", "image/png 2 characters", "data:image/png;base64,AA"),)),
     ),
     (
         {"role": "user", "content": [{"type": "input_file", "filename": "a.pdf"}, {"type": "scent"}, {}]},
