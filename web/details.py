@@ -1,4 +1,4 @@
-"""One exchange as the page shows it: the document of `show N --json`, its chunks as text, its vector clock. Pure."""
+"""One exchange as the page shows it: the document of `show N --json`, its chunks as text, its causes. Pure."""
 
 import base64
 import codecs
@@ -12,12 +12,19 @@ from tapeproxy.tapes.records import Json
 
 
 def details(exchange: Exchange, causality: Causality | None = None) -> Json:
-    """`exchange_document` with `response.pieces` (at_ns, size, and text where the body is text) and `clock`."""
+    """`exchange_document` with what else the page shows.
+
+    `record`: the number of its first record on the tape. `response.pieces`: at_ns, size, and text where the body is
+    text. With `causality`, `clock`: the vector clock of the request; `reached`: of each lane that comes to know of the
+    answer, after how many requests it does.
+    """
     document = exchange_document(exchange)
+    document["record"] = exchange.index
     if exchange.response is not None:
         document["response"]["pieces"] = list(_pieces(exchange))
     if causality is not None:
         document["clock"] = dict(causality.clock(exchange.number))
+        document["reached"] = {lane: asked for lane, (asked, _) in causality.reached(exchange.number).items()}
     return document
 
 

@@ -2,10 +2,12 @@
 'use strict';
 (function () {
   var html = tp.html, hooks = tp.hooks, ROW = 22;
+  tp.AXES = ['time', 'rank', 'order'];
+  var AXIS_NAMES = { time: 'time', rank: 'causal rank', order: 'order' };
 
   function readHash() {
     var found = new URLSearchParams(location.hash.slice(1));
-    return { number: found.has('e') ? Number(found.get('e')) : null, tab: tp.TABS.includes(found.get('tab')) ? found.get('tab') : 'conversation', axis: found.get('axis') === 'rank' ? 'rank' : 'time', view: found.get('view') || '', other: found.has('o') ? Number(found.get('o')) : null };
+    return { number: found.has('e') ? Number(found.get('e')) : null, tab: tp.TABS.includes(found.get('tab')) ? found.get('tab') : 'conversation', axis: tp.AXES.includes(found.get('axis')) ? found.get('axis') : 'time', view: found.get('view') || '', other: found.has('o') ? Number(found.get('o')) : null };
   }
 
   function writeHash(state) {
@@ -21,14 +23,15 @@
 
   tp.start = async function (source) {
     var model = new tp.Model(source), root = document.getElementById('app');
-    var store = tp.store(Object.assign({ query: '', helping: false, rows: null, found: null, badge: null, marked: null }, readHash()));
+    var store = tp.store(Object.assign({ query: '', helping: false, pricing: false, causal: false, found: null, badge: null, marked: null }, readHash()));
     tp.model = model;
     tp.state = store;
     try { await model.load(); } catch (error) {
       root.textContent = 'The tape could not be opened: ' + tp.spelled(error.message);
       return;
     }
-    document.title = model.tape.name + ' · tapeproxy';
+    if (model.timeless && store.get().axis === 'time') store.set({ axis: 'order' });
+    document.title = tp.spelled(model.tape.name) + ' · tapeproxy';
     tp.render(html`<${Page} model=${model} store=${store} />`, root);
     addEventListener('hashchange', function () { store.set(readHash()); });
     store.watch(writeHash);
@@ -38,7 +41,7 @@
   function visible(model, state) {
     var rows = state.query ? model.filter(state.query) : model.rows;
     if (state.found) rows = rows.filter(function (row) { return state.found.has(row.number); });
-    if (state.axis === 'rank') rows = rows.slice().sort(function (a, b) { return (a.order === undefined ? a.number : a.order) - (b.order === undefined ? b.number : b.order); });
+    if (state.axis === 'rank' && model.ranked) rows = rows.slice().sort(function (a, b) { return (a.order === undefined ? a.number : a.order) - (b.order === undefined ? b.number : b.order); });
     return rows;
   }
 
@@ -48,7 +51,7 @@
   function Page(props) {
     var model = props.model, store = props.store, state = tp.useStore(store), version = tp.useStore(model.changed).version;
     var canvas = hooks.useRef(null), lanes = hooks.useRef(null), search = hooks.useRef(null);
-    var rows = hooks.useMemo(function () { return visible(model, state); }, [version, state.query, state.found, state.axis]);
+    var band = hooks.useRef(null), rows = hooks.useMemo(function () { return visible(model, state); }, [version, state.query, state.found, state.axis]);
     function pick(number) { store.set({ number: number }); }
     hooks.useEffect(function () {
       lanes.current = tp.lanes = new tp.Lanes(canvas.current, model, pick);
@@ -58,6 +61,18 @@
     }, []);
     hooks.useEffect(function () { if (lanes.current && lanes.current.axis !== state.axis) lanes.current.setAxis(state.axis); }, [state.axis]);
     hooks.useEffect(function () { if (lanes.current) { lanes.current.show(state.number); } }, [state.number]);
+    // The lanes take the room that they need, and leave most of the page to what is read.
+    hooks.useEffect(function () { if (lanes.current) band.current.style.height = 'min(' + Math.max(64, lanes.current.tallness()) + 'px, 40vh)'; }, [version, state.axis]);
+    hooks.useEffect(function () {
+      var view = lanes.current, gone = false;
+      if (!state.causal || state.number === null) { view.causal = null; view.draw(); return undefined; }
+      model.source.exchange(state.number).then(function (found) {
+        if (gone || !found.clock) return;
+        view.causal = causal(model, found);
+        view.draw();
+      }, function () {});
+      return function () { gone = true; };
+    }, [state.causal, state.number]);
     hooks.useEffect(function () {
       lanes.current.shown = rows.length === model.rows.length ? null : new Set(rows.map(function (row) { return row.number; }));
       lanes.current.draw();
@@ -70,17 +85,42 @@
     var View = state.view && tp.views[state.view];
     return html`<div class="page">
       <${Bar} model=${model} store=${store} state=${state} rows=${rows} search=${search} version=${version} />
-      <div class="lanes"><canvas ref=${canvas} aria-label="swimlanes: one lane a thread, task or process" role="img"></canvas></div>
-      ${View ? html`<${View} model=${model} store=${store} state=${state} lanes=${lanes.current} />` : html`<div class="lower">
-        <${List} model=${model} rows=${rows} number=${state.number} pick=${pick} version=${version} />
+      <div class="lanes" ref=${band}><canvas ref=${canvas} aria-label=${tp.count(model.lanes.length, 'lane') + ', one a thread, task or process; the list below has the same exchanges'} role="img"></canvas></div>
+      <p class="unseen" aria-live="polite">${state.number !== null && spoken(model, state.number)}</p>
+      ${View ? html`<${View} key=${state.view} model=${model} store=${store} state=${state} lanes=${lanes.current} />` : html`<div class="lower">
+        <${List} model=${model} rows=${rows} number=${state.number} marked=${state.marked} pick=${pick} version=${version} />
         <${tp.Detail} model=${model} number=${state.number} tab=${state.tab} version=${grown(model.byNumber.get(state.number))} choose=${function (tab) { store.set({ tab: tab }); }} />
       </div>`}
+      ${state.pricing && html`<${Prices} model=${model} close=${function () { store.set({ pricing: false }); }} />`}
       ${state.helping && html`<${Help} close=${function () { store.set({ helping: false }); }} />`}
     </div>`;
   }
 
+  /* What of each lane came before the chosen exchange (rows before `past`) and knows of it (rows from `future` on). */
+  function causal(model, found) {
+    var lanes = new Map(), row = model.byNumber.get(found.exchange.number);
+    for (var lane of model.lanes) {
+      var known = found.clock[lane.id] || 0, reached = found.reached[lane.id];
+      // The clock counts requests and answers; what counts is whose answer was there.
+      lanes.set(lane.id, { past: Math.floor(known / 2), future: reached === undefined ? Infinity : reached });
+    }
+    var own = lanes.get(model.lanes[row.lane].id);
+    own.past = Math.min(own.past, row.turn);
+    return { lanes: lanes };
+  }
+
+  /* A command as people say it: programs and scripts without their folders. */
+  function command(argv) {
+    return argv.map(function (word, at) { return at < 2 && word.startsWith('/') ? word.slice(word.lastIndexOf('/') + 1) : word; }).join(' ');
+  }
+
+  function spoken(model, number) {
+    var row = model.byNumber.get(number);
+    return row ? tp.spelled('exchange ' + row.label + ', ' + (row.model || row.method + ' ' + row.path) + ', ' + (row.status || row.how || 'unfinished') + ', lane ' + model.lanes[row.lane].label) : '';
+  }
+
   function Bar(props) {
-    var model = props.model, state = props.state, store = props.store, tape = model.tape;
+    var model = props.model, state = props.state, store = props.store, tape = model.tape, sum = model.totals(props.rows);
     async function look(event) {
       event.preventDefault();
       var text = event.target.elements[0].value.trim();
@@ -92,19 +132,22 @@
       store.set({ badge: { text: 'checking …' } });
       try {
         var found = await tp.verify(await model.source.file(), function (share) { store.set({ badge: { text: 'checking ' + Math.round(share * 100) + ' %' } }); });
+        model.hashes = found.hashes || null;
         store.set({ badge: found.ok ? { good: true, text: 'chain intact: ' + tp.count(found.records, 'record') + (found.sealed ? ', sealed' : ', no seal') } : { bad: true, text: 'CHANGED: ' + found.why } });
       } catch (error) { store.set({ badge: { bad: true, text: error.message } }); }
     }
     return html`<header class="bar">
-      <h1 title=${tp.spelled(tape.name)}>${tp.spelled(tape.argv.join(' ') || tape.name)}</h1>
-      <span class="dim">${state.offline ? tp.spelled(state.offline) : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} · ${tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}</span>
+      <h1 title=${tp.spelled(tape.name + (tape.argv.length ? '\n' + tape.argv.join(' ') : ''))}>${tp.spelled(tp.clip(command(tape.argv) || tape.name, 200))}</h1>
+      <span class="dim">${state.offline ? tp.spelled(state.offline) : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} ${model.timeless ? '' : ' · ' + tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}${tape.scrubbed ? ' · scrubbed' : ''}</span>
+      ${sum.calls > 0 && html`<button class="sum" onClick=${function () { store.set({ pricing: true }); }} title="tokens of the calls that are shown; a table of prices of your own gives what they cost">${tp.count(sum.calls, 'call')}${sum.tokens_in + sum.tokens_out > 0 ? ' · ' + tp.tokens(sum.tokens_in, sum.tokens_out) : ''}${sum.cost === null ? '' : ' · costs ' + tp.money(sum.cost)}</button>`}
       <button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash, here in the browser">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>
       <span class="grow"></span>
       <input ref=${props.search} class="filter" type="search" placeholder="filter: status:5 host:api model:gpt lane:…   /" value=${state.query} onInput=${function (event) { store.set({ query: event.target.value }); }} aria-label="filter" />
-      <form onSubmit=${look}><input type="search" class="sought" placeholder="text in bodies" aria-label="search in bodies" /></form>
+      <form onSubmit=${look}><input type="search" class="sought" placeholder="text in bodies  s" aria-label="search in bodies" /></form>
       ${state.found && html`<button onClick=${function () { store.set({ found: null }); }}>${tp.count(state.found.size, 'hit')} ×</button>`}
-      <button onClick=${function () { store.set({ axis: state.axis === 'time' ? 'rank' : 'time' }); }} title="t">${state.axis === 'time' ? 'time' : 'causal rank'}</button>
-      <button onClick=${function () { store.set({ helping: true }); }} title="keys and colours">?</button>
+      <button onClick=${function () { nextAxis(model, store); }} title="the axis: t">by ${AXIS_NAMES[state.axis]}</button>
+      <button aria-pressed=${state.causal} onClick=${function () { store.set({ causal: !state.causal }); }} title="dim what the chosen exchange neither knew of nor is known by: h">causes</button>
+      <button onClick=${function () { store.set({ helping: true }); }} title="keys and colours: ?" aria-label="help">?</button>
     </header>`;
   }
 
@@ -124,15 +167,15 @@
     }, [props.number, rows]);
     var first = Math.max(0, Math.floor(view.top / ROW) - 4), last = Math.min(rows.length, Math.ceil((view.top + view.height) / ROW) + 4);
     var model = props.model;
-    return html`<div class="list" ref=${box} role="listbox" aria-label="exchanges" onScroll=${function (event) { pair[1]({ top: event.target.scrollTop, height: event.target.clientHeight }); }}>
+    return html`<div class="list" ref=${box} role="listbox" tabindex="0" aria-label="exchanges" aria-activedescendant=${props.number === null ? null : 'row-' + props.number} onScroll=${function (event) { pair[1]({ top: event.target.scrollTop, height: event.target.clientHeight }); }}>
       <div class="whole" style=${{ height: rows.length * ROW + 'px' }}>
         ${rows.slice(first, last).map(function (row, at) {
-          return html`<div key=${row.number} class=${'row' + (row.number === props.number ? ' chosen' : '') + (model.failed(row) ? ' failed' : '')} role="option" aria-selected=${row.number === props.number} style=${{ top: (first + at) * ROW + 'px' }} onClick=${function () { props.pick(row.number); }}>
-            <span class="n">${row.number}</span><span class=${'dot ' + (row.source || (row.dialect ? 'llm' : row.inside ? 'inside' : 'recorded'))}></span>
+          return html`<div key=${row.number} id=${'row-' + row.number} class=${'row' + (row.number === props.number ? ' chosen' : '') + (model.failed(row) ? ' failed' : '') + (row.number === props.marked ? ' marked' : '')} role="option" aria-selected=${row.number === props.number} style=${{ top: (first + at) * ROW + 'px' }} onClick=${function () { props.pick(row.number); }}>
+            <span class="n">${row.label}</span><span class=${'dot ' + (model.failed(row) ? 'failed' : row.source || (row.dialect ? 'llm' : row.inside ? 'inside' : 'recorded'))}></span>
             <span class="status">${row.status || row.how || '…'}</span>
             <span class="what">${row.model ? tp.spelled(row.model) : tp.spelled(row.method + ' ' + row.path)}</span>
             <span class="words">${tp.spelled(row.said || row.words || (row.model ? '' : row.host))}</span>
-            <span class="time">${row.end === null ? '…' : tp.duration(row.end - row.at)}</span>
+            <span class="time">${model.timeless ? '' : row.end === null ? '…' : tp.duration(row.end - row.at)}</span>
           </div>`;
         })}
       </div>
@@ -147,20 +190,34 @@
     ['g 1 2 Enter', 'go to exchange 12'],
     ['1 … 6', 'conversation, request, response, headers, stream, place'],
     ['p', 'play the stream at the pace of the tape'],
-    ['t', 'time, or causal rank'],
+    ['t', 'the axis: time, causal rank, order on the tape'],
+    ['h', 'dim what the chosen exchange neither knew of nor is known by'],
     ['+ / − / 0', 'zoom in, out, all'],
-    ['← / →', 'move along the axis'],
-    ['m, then c', 'mark an exchange; compare its context with another one'],
+    ['← → ↑ ↓', 'move along the axis, and over the lanes'],
+    ['s', 'search in bodies'],
+    ['c', 'compare the context with that of the call before in its lane'],
+    ['m, then c', 'mark a call; compare the context of another one with its'],
     ['f', 'fork here'],
     ['?', 'this page'],
   ];
   var COLOURS = [['recorded', 'recorded'], ['llm', 'call of a model'], ['inside', 'served by the run itself'], ['reused', 'reused from the parent tape'], ['mutated', 'changed by the fork'], ['live', 'asked anew by the fork'], ['failed', 'failed']];
 
+  function Prices(props) {
+    var text = hooks.useState(tp.stored('tapeproxy-prices')), box = hooks.useRef(null);
+    hooks.useEffect(function () { box.current.focus(); }, []);
+    function keep() { tp.stored('tapeproxy-prices', text[0]); tp.table = tp.prices(text[0]); props.model.bump(); props.close(); }
+    return html`<div class="over"><div class="help" role="dialog" aria-modal="true" aria-label="prices">
+      <h2>What calls cost</h2>
+      <p class="dim">Tokens are those that the answers told. Prices are yours: a line for each model, its name or how it begins, and what a million tokens cost, in and out. They stay in this browser.</p>
+      <textarea ref=${box} rows="8" spellcheck="false" placeholder="some-model 2.50 10" aria-label="table of prices" onInput=${function (event) { text[1](event.target.value); }}>${text[0]}</textarea>
+      <p><button onClick=${keep}>keep</button> <button onClick=${props.close}>close</button></p></div></div>`;
+  }
+
   function Help(props) {
-    return html`<div class="over" onClick=${props.close}><div class="help" role="dialog" aria-label="help">
+    return html`<div class="over" onClick=${props.close}><div class="help" role="dialog" aria-modal="true" aria-label="help">
       <h2>Keys</h2><table>${KEYS.map(function (pair) { return html`<tr><th>${pair[0]}</th><td>${pair[1]}</td></tr>`; })}</table>
       <h2>Colours</h2><p>${COLOURS.map(function (pair) { return html`<span class="legend"><span class=${'dot ' + pair[0]}></span>${pair[1]}</span> `; })}</p>
-      <p class="dim">A bar is light until the first byte came; its ticks are chunks. Small marks below a lane are what it read: clock, files, tools. Lines are where lanes met. Filters: host: status: model: lane: how: source: method: path: is:failed is:llm is:streamed; a leading − excludes.</p>
+      <p class="dim">A bar is light until the first byte came; its ticks are chunks. Small marks below a lane are what it read: clock, files, tools; red ones at the top are notes. The mouse on one says which. Lines are where lanes met; those of the chosen exchange are coloured: what it knew from, and who knew of it. Filters: host: status: model: lane: how: source: method: path: is:failed is:llm is:streamed; a leading − excludes.</p>
     </div></div>`;
   }
 
@@ -168,11 +225,11 @@
   function keys(event, page) {
     var store = page.store, state = store.get();
     if (event.key === 'Escape') {
-      if (document.activeElement && document.activeElement !== document.body) document.activeElement.blur();
-      else store.set(state.helping ? { helping: false } : state.view ? { view: '' } : { query: '', found: null });
+      if (document.activeElement && document.activeElement.matches('input, textarea, select')) document.activeElement.blur();
+      else store.set(state.helping || state.pricing ? { helping: false, pricing: false } : state.view ? { view: '', other: null } : { query: '', found: null });
       return;
     }
-    if (event.target.matches('input, textarea, select') || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches('input, textarea, select, summary') || event.ctrlKey || event.metaKey || event.altKey) return;
     if (going !== null) {
       if (/^[0-9]$/.test(event.key)) { going += event.key; event.preventDefault(); return; }
       if (event.key === 'Enter' && page.model.byNumber.has(Number(going))) store.set({ number: Number(going) });
@@ -186,23 +243,36 @@
       case 'J': step(page, 1, true); break;
       case 'K': step(page, -1, true); break;
       case '/': page.search.focus(); break;
+      case 's': document.querySelector('.sought').focus(); break;
       case 'g': going = ''; break;
       case '?': store.set({ helping: !state.helping }); break;
-      case 't': store.set({ axis: state.axis === 'time' ? 'rank' : 'time' }); break;
+      case 't': nextAxis(page.model, store); break;
+      case 'h': store.set({ causal: !state.causal }); break;
       case '+': case '=': page.lanes.zoom(0.6); break;
       case '-': page.lanes.zoom(1.6); break;
       case '0': page.lanes.fit(); break;
       case 'ArrowRight': page.lanes.pan(80); break;
       case 'ArrowLeft': page.lanes.pan(-80); break;
+      case 'ArrowDown': case 'ArrowUp':
+        // Who stands in a text scrolls that.
+        if (event.target.matches('.body, .single')) done = false;
+        else if (event.target.matches('.list')) step(page, event.key === 'ArrowDown' ? 1 : -1);
+        else page.lanes.scroll(event.key === 'ArrowDown' ? 60 : -60);
+        break;
       case 'p': if (state.tab !== 'stream') { store.set({ tab: 'stream' }); setTimeout(function () { if (tp.playStream) tp.playStream(); }, 60); } else if (tp.playStream) tp.playStream(); break;
-      case 'm': store.set({ marked: state.number }); break;
-      case 'c': if (state.marked !== null && tp.views.context) store.set({ view: 'context', other: state.marked }); break;
+      case 'm': store.set({ marked: state.marked === state.number ? null : state.number }); break;
+      case 'c': store.set(state.view === 'context' ? { view: '', other: null } : { view: 'context', other: state.marked === state.number ? null : state.marked }); break;
       case 'f': if (tp.views.fork && !page.model.source.embedded) store.set({ view: 'fork' }); break;
       default:
         if (/^[1-6]$/.test(event.key)) store.set({ tab: tp.TABS[Number(event.key) - 1] });
         else done = false;
     }
     if (done) event.preventDefault();
+  }
+
+  function nextAxis(model, store) {
+    var axes = model.timeless ? ['order', 'rank'] : tp.AXES;
+    store.set({ axis: axes[(axes.indexOf(store.get().axis) + 1) % axes.length] });
   }
 
   function step(page, by, inLane) {

@@ -28,6 +28,32 @@ tp.size = function (bytes) {
   return (bytes / 1e6).toFixed(1) + ' MB';
 };
 tp.count = function (n, word) { return n + ' ' + word + (n === 1 ? '' : 's'); };
+tp.tokens = function (given, made) {
+  return [given === null ? '' : given.toLocaleString('en') + ' tokens in', made === null ? '' : made.toLocaleString('en') + ' out'].filter(Boolean).join(', ');
+};
+
+/* Prices are the user's own: none are built in, for they change. A line a model: name or its beginning, and the prices
+   of a million tokens in and out. Kept in this browser. */
+tp.prices = function (text) {
+  var found = [];
+  for (var line of String(text || '').split('\n')) {
+    var words = line.trim().split(/[\s,;]+/);
+    if (words.length === 3 && words[0] && isFinite(words[1]) && isFinite(words[2])) found.push([words[0], Number(words[1]), Number(words[2])]);
+  }
+  return found.sort(function (a, b) { return b[0].length - a[0].length; });
+};
+tp.stored = function (name, value) {
+  try {
+    if (value !== undefined) localStorage.setItem(name, value);
+    return localStorage.getItem(name) || '';
+  } catch (error) { return ''; }
+};
+tp.table = tp.prices(tp.stored('tapeproxy-prices'));
+tp.cost = function (model, given, made) {
+  var row = model === null ? null : tp.table.find(function (one) { return model.startsWith(one[0]); });
+  return row && (given !== null || made !== null) ? ((given || 0) * row[1] + (made || 0) * row[2]) / 1e6 : null;
+};
+tp.money = function (cost) { return cost === null ? '' : cost < 0.01 ? cost.toFixed(5) : cost.toFixed(2); };
 tp.clip = function (text, most) { return text.length > most ? text.slice(0, most - 1) + '…' : text; };
 
 /* First place in a sorted array that is not below `value`. */

@@ -17,13 +17,20 @@
   }
   tp.pretty = pretty;
 
+  /* A picture of the tape: only as data, and only of kinds that hold nothing a browser would run. */
+  function Picture(props) {
+    var part = props.part;
+    if (!/^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+\/]+=*$/.test(part.image)) return html`<div class="media">[a picture that can't be shown]</div>`;
+    return html`<img class="media" src=${part.image} alt=${tp.spelled((part.kind || 'image') + ' ' + (part.detail || ''))} loading="lazy" />`;
+  }
+
   function Part(props) {
     var part = props.part;
     if (part.kind === 'text') return html`<${Text} text=${part.text} kind=${part.refusal ? 'refusal' : ''} />`;
     if (part.kind === 'thought') return html`<div class="thought"><b>thinking</b><${Text} text=${part.text || '(hidden by the provider)'} /></div>`;
-    if (part.kind === 'tool-call') return html`<div class="tool"><b>calls ${tp.spelled(part.name)}</b>${part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.arguments)} /></div>`;
-    if (part.kind === 'tool-result') return html`<div class=${part.error ? 'tool bad' : 'tool'}><b>${part.error ? 'error of a tool' : 'result of a tool'}</b>${part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.text)} /></div>`;
-    if (part.image) return html`<img class="media" src=${part.image} alt=${tp.spelled(part.detail || part.kind)} />`;
+    if (part.kind === 'tool-call') return html`<div class="tool"><b>calls ${tp.spelled(part.name || '')}</b>${part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.arguments)} />${props.results && part.id && props.results.has(part.id) && html`<${Part} part=${props.results.get(part.id)} paired=${true} />`}</div>`;
+    if (part.kind === 'tool-result') return html`<div class=${part.error ? 'tool bad' : 'tool'}><b>${part.error ? 'error' : 'result'}${props.paired ? '' : part.id && props.calls && props.calls.has(part.id) ? ' of ' + tp.spelled(props.calls.get(part.id)) : ' of a tool'}</b>${!props.paired && part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.text)} />${(part.media || []).map(function (one, at) { return html`<${Picture} key=${at} part=${one} />`; })}</div>`;
+    if (part.image) return html`<${Picture} part=${part} />`;
     return html`<div class="media">[${tp.spelled((part.kind === 'media' ? '' : part.kind) + ' ' + (part.detail || ''))}]</div>`;
   }
 
@@ -31,19 +38,35 @@
     var message = props.message;
     return html`<section class=${'message role-' + (/^[a-z]+$/.test(message.role) ? message.role : 'other')} data-place=${props.place}>
       <h4>${tp.spelled(message.role)}${props.note && html` <span class="dim">${props.note}</span>`}</h4>
-      ${message.parts.map(function (part, at) { return html`<${Part} key=${at} part=${part} />`; })}
+      ${message.parts.map(function (part, at) { return html`<${Part} key=${at} part=${part} results=${props.results} calls=${props.calls} />`; })}
       ${message.parts.length === 0 && html`<p class="dim">(empty)</p>`}
     </section>`;
   }
   tp.Message = Message;
 
+  /* Results of tools stand with their calls: by id, and only where each of both has its own. */
+  function paired(messages) {
+    var results = new Map(), calls = new Map(), twice = new Set();
+    for (var message of messages) for (var part of message.parts) {
+      if (part.kind === 'tool-call' && part.id) { if (calls.has(part.id)) twice.add(part.id); calls.set(part.id, part.name || ''); }
+      if (part.kind === 'tool-result' && part.id) { if (results.has(part.id)) twice.add(part.id); results.set(part.id, part); }
+    }
+    for (var id of Array.from(results.keys())) if (twice.has(id) || !calls.has(id)) results.delete(id);
+    return { results: results, calls: calls };
+  }
+
   function Conversation(props) {
     var call = props.document.call;
     if (!call) return html`<p class="dim">This is no call of a model. Its bodies:</p><${Bodies} document=${props.document} />`;
-    var facts = [call.model, call.stop && 'stop: ' + call.stop, call.tokens_in !== null && call.tokens_in + ' tokens in', call.tokens_out !== null && call.tokens_out + ' out', call.streamed && 'streamed', props.document.cost && props.document.cost].filter(Boolean);
+    var pairs = paired(call.messages), cost = tp.cost(call.model, call.tokens_in, call.tokens_out);
+    var shown = call.messages.map(function (message, at) {
+      var parts = message.parts.filter(function (part) { return !(part.kind === 'tool-result' && pairs.results.get(part.id) === part); });
+      return { at: at, message: parts.length === message.parts.length ? message : { role: message.role, parts: parts }, gone: parts.length === 0 && message.parts.length > 0 };
+    });
+    var facts = [call.model, call.stop && 'stop: ' + call.stop, tp.tokens(call.tokens_in, call.tokens_out), call.streamed && 'streamed', cost !== null && 'costs ' + tp.money(cost)].filter(Boolean);
     return html`<div class="conversation">
       <p class="facts">${facts.map(tp.spelled).join(' · ')}</p>
-      ${call.messages.map(function (message, at) { return html`<${Message} key=${at} message=${message} place=${at} />`; })}
+      ${shown.map(function (one) { return one.gone ? null : html`<${Message} key=${one.at} message=${one.message} place=${one.at} results=${pairs.results} calls=${pairs.calls} />`; })}
       ${call.answer && html`<${Message} message=${call.answer} place="answer" note="answer" />`}
       ${call.error && html`<section class="message bad"><h4>error</h4><${Text} text=${call.error} /></section>`}
     </div>`;
@@ -52,7 +75,28 @@
   function bodyText(body) {
     if (!body) return '';
     if (body.text !== undefined) return body.text;
-    return '(' + tp.size(body.size) + ' that are no text)\n' + tp.clip(body.b64 || '', 4000);
+    return '(' + tp.size(body.size) + ' that are no text)\n' + hex(tp.unbase64(body.b64 || ''), 4096);
+  }
+
+  /* Bytes as a table: where, hexadecimal, and the letters of ASCII among them. */
+  function hex(bytes, most) {
+    var lines = [];
+    for (var at = 0; at < Math.min(bytes.length, most); at += 16) {
+      var row = Array.from(bytes.subarray(at, Math.min(at + 16, most)));
+      lines.push(at.toString(16).padStart(6, '0') + '  ' + row.map(function (byte) { return byte.toString(16).padStart(2, '0'); }).join(' ').padEnd(48) + ' ' + row.map(function (byte) { return byte > 31 && byte < 127 ? String.fromCharCode(byte) : '·'; }).join(''));
+    }
+    if (bytes.length > most) lines.push('… ' + tp.count(bytes.length - most, 'more byte'));
+    return lines.join('\n');
+  }
+  tp.hexTable = hex;
+
+  /* A body as the tape has it, its codings undone; JSON may be set out in lines. */
+  function Raw(props) {
+    var state = hooks.useState(false), body = props.body, text = bodyText(body), neat = pretty(text);
+    if (!body || (body.size === 0 && !text)) return html`<p class="dim">There is no body.</p>`;
+    return html`<div><p class="dim">${tp.size(body.size)} on the tape${body.coding.length > 0 && ', ' + tp.spelled(body.coding.join(', ')) + ' undone'}${!body.whole && ', cut'}${body.note && ': ' + tp.spelled(body.note)}
+      ${neat !== text && html` <button onClick=${function () { state[1](!state[0]); }}>${state[0] ? 'set out in lines' : 'exact text'}</button>`}</p>
+      <${Text} text=${state[0] ? text : neat} /></div>`;
   }
 
   function Bodies(props) {
@@ -70,6 +114,32 @@
     })}
     ${document_.end && document_.end.trailers.length > 0 && html`<h4>trailers</h4><table class="headers">${document_.end.trailers.map(function (pair) { return html`<tr><th>${tp.spelled(pair[0])}</th><td>${tp.spelled(pair[1])}</td></tr>`; })}</table>`}</div>`;
   }
+
+  /* Of each chunk, the server-sent events that end in it. https://html.spec.whatwg.org/multipage/server-sent-events.html */
+  function eventsOf(pieces) {
+    var rest = '', name = '', data = [];
+    return pieces.map(function (piece, at) {
+      var found = [], last = at === pieces.length - 1, lines;
+      rest += piece.text || '';
+      // A lone CR at the end may be the first half of a line's end.
+      var cut = rest.endsWith('\r') && !last ? rest.slice(0, -1) : rest;
+      lines = cut.split(/\r\n|\r|\n/);
+      rest = lines.pop() + rest.slice(cut.length);
+      for (var line of lines) {
+        if (line === '') {
+          if (data.length) found.push({ name: name || 'message', data: data.join('\n') });
+          name = '';
+          data = [];
+        } else {
+          var parts = /^([^:]*):? ?([^]*)$/.exec(line);
+          if (parts[1] === 'data') data.push(parts[2]);
+          else if (parts[1] === 'event') name = parts[2];
+        }
+      }
+      return found;
+    });
+  }
+  tp.eventsOf = eventsOf;
 
   /* The chunks of the answer as they came; the button plays them at the pace of the tape, or n times as fast. */
   function Stream(props) {
@@ -94,13 +164,19 @@
       tp.playStream = function () { if (timer.current && playing[0]) stop(); else play(1); };
       return function () { clearTimeout(timer.current); tp.playStream = null; };
     }, [props.document]);
+    var isEvents = hooks.useMemo(function () {
+      var response = props.document.response;
+      return Boolean(response) && response.headers.some(function (pair) { return pair[0].toLowerCase() === 'content-type' && /event-stream/i.test(pair[1]); });
+    }, [props.document]);
+    var both = hooks.useState(true), events = hooks.useMemo(function () { return isEvents ? eventsOf(pieces) : null; }, [pieces, isEvents]);
     if (!pieces.length) return html`<p class="dim">There is no body.</p>`;
     return html`<div class="stream">
       <p><button class="play" onClick=${function () { if (playing[0]) stop(); else play(1); }}>${playing[0] ? 'stop' : 'play'}</button>
         <button onClick=${function () { play(10); }}>10 ×</button>
+        ${isEvents && html`<button aria-pressed=${both[0]} onClick=${function () { both[1](!both[0]); }}>${both[0] ? 'chunks only' : 'with events'}</button>`}
         <span class="dim"> ${shown} of ${tp.count(pieces.length, 'chunk')}${shown > 0 && pieces[shown - 1].at_ns !== null ? ', ' + tp.duration(Math.round((pieces[shown - 1].at_ns - base) / 1000)) + ' after the request' : ''}</span></p>
       <div class="chunks">${pieces.slice(0, Math.min(shown, 4000)).map(function (piece, at) {
-        return html`<div key=${at} class="chunk"><span class="when">${piece.at_ns === null ? '' : '+' + tp.duration(Math.round((piece.at_ns - base) / 1000))}</span><pre>${tp.spelled(piece.text !== undefined ? piece.text : '(' + tp.size(piece.size) + ')')}</pre></div>`;
+        return html`<div key=${at} class="chunk"><span class="when">${piece.at_ns === null ? '' : '+' + tp.duration(Math.round((piece.at_ns - base) / 1000))}</span><pre>${tp.spelled(piece.text !== undefined ? piece.text : piece.b64 ? hex(tp.unbase64(piece.b64), 512) : '(' + tp.size(piece.size) + ')')}</pre>${events && both[0] && html`<div class="events">${events[at].map(function (event, place) { return html`<div key=${place} class="event"><b>${tp.spelled(event.name)}</b><pre>${tp.spelled(tp.clip(pretty(event.data), 4000))}</pre></div>`; })}</div>`}</div>`;
       })}</div>
     </div>`;
   }
@@ -112,11 +188,14 @@
       <table class="headers">
         <tr><th>lane</th><td>${tp.spelled(model.lanes[row.lane].label)}${row.n !== null && ', its request ' + row.n}</td></tr>
         <tr><th>causal rank</th><td>${row.rank}</td></tr>
+        ${model.timeless ? html`<tr><th>times</th><td>not known: the source of this tape did not tell them</td></tr>` : html`
         <tr><th>asked</th><td>${tp.duration(row.at)} after the start</td></tr>
         <tr><th>first byte</th><td>${row.first === null ? 'not told' : tp.duration(row.first - row.at) + ' later'}</td></tr>
-        <tr><th>ended</th><td>${row.end === null ? 'not on the tape' : tp.duration(row.end - row.at) + ' later, ' + row.how}</td></tr>
+        <tr><th>ended</th><td>${row.end === null ? 'not on the tape' : tp.duration(row.end - row.at) + ' later, ' + row.how}</td></tr>`}
+        ${row.tokens_in !== null && html`<tr><th>tokens</th><td>${tp.tokens(row.tokens_in, row.tokens_out)}</td></tr>`}
         ${row.source && html`<tr><th>source</th><td>${row.source}</td></tr>`}
-        ${document_.hash && html`<tr><th>chain hash</th><td class="hash">${document_.hash}</td></tr>`}
+        <tr><th>record</th><td>${document_.record}</td></tr>
+        <tr><th>its chain hash</th><td class="hash">${model.hashes && model.hashes[document_.record] ? tp.hex(model.hashes[document_.record]) : 'known when “verify” has checked the tape'}</td></tr>
       </table>
       <h4>vector clock <span class="dim">requests and answers of each lane that this request knew of</span></h4>
       <table class="headers">${Object.keys(clock).map(function (lane) { return html`<tr><th>${tp.spelled(lane || 'no lane')}</th><td>${clock[lane]}</td></tr>`; })}</table>
@@ -125,8 +204,8 @@
 
   var VIEWS = {
     conversation: Conversation,
-    request: function (props) { return html`<${Text} text=${pretty(bodyText(props.document.request.body))} />`; },
-    response: function (props) { return props.document.response ? html`<${Text} text=${pretty(bodyText(props.document.response.body))} />` : html`<p class="dim">There was no response${props.document.end && props.document.end.error ? ': ' + tp.spelled(props.document.end.error) : ''}.</p>`; },
+    request: function (props) { return html`<${Raw} body=${props.document.request.body} />`; },
+    response: function (props) { return props.document.response ? html`<${Raw} body=${props.document.response.body} />` : html`<p class="dim">There was no response${props.document.end && props.document.end.error ? ': ' + tp.spelled(props.document.end.error) : ''}.</p>`; },
     headers: Headers,
     stream: Stream,
     place: Place,
@@ -145,10 +224,10 @@
     if (state.error) return html`<div class="detail empty"><p class="bad">${tp.spelled(state.error)}</p></div>`;
     var View = VIEWS[props.tab] || Conversation, row = state.document.exchange;
     return html`<div class="detail" data-number=${row.number}>
-      <header><b>${row.number}</b> ${tp.spelled(row.method)} <span class="url">${tp.spelled((row.scheme ? row.scheme + '://' : '') + row.host + row.path + (row.query ? '?' + row.query : ''))}</span>
+      <header><b>${(props.model.byNumber.get(row.number) || row).label || row.number}</b> ${tp.spelled(row.method)} <span class="url">${tp.spelled((row.scheme ? row.scheme + '://' : '') + row.host + row.path + (row.query ? '?' + row.query : ''))}</span>
         <span class=${props.model.failed({ how: row.how, status: row.status }) ? 'bad' : 'good'}> ${row.status === null ? row.how || 'unfinished' : row.status}${row.how !== 'complete' && row.status !== null ? ' ' + (row.how || 'unfinished') : ''}</span></header>
-      <nav class="tabs" role="tablist">${TABS.map(function (tab, at) { return html`<button role="tab" aria-selected=${tab === props.tab} onClick=${function () { props.choose(tab); }}>${tab}<kbd>${at + 1}</kbd></button>`; })}${props.actions}</nav>
-      <div class="body" tabindex="0"><${View} key=${row.number + props.tab} document=${state.document} model=${props.model} /></div>
+      <nav class="tabs" role="tablist">${TABS.map(function (tab, at) { return html`<button role="tab" id=${'tab-' + tab} aria-controls="panel" aria-selected=${tab === props.tab} onClick=${function () { props.choose(tab); }}>${tab}<kbd>${at + 1}</kbd></button>`; })}${props.actions}</nav>
+      <div class="body" tabindex="0" role="tabpanel" id="panel" aria-labelledby=${'tab-' + props.tab}><${View} key=${row.number + props.tab} document=${state.document} model=${props.model} /></div>
     </div>`;
   };
 })();

@@ -16,13 +16,15 @@ tp.Lanes = class {
     this.due = false;
     this.frames = [];         // ms of main-thread work of the last drawings
     this.gutter = 170;
+    this.causal = null;       // {past, future}: of each lane, rows before the one and from the other on; the rest is dimmed
+    this.seenMarks = [];
     this.rowHeight = 14;
     var self = this;
     canvas.addEventListener('wheel', function (event) { self.wheel(event); }, { passive: false });
     canvas.addEventListener('mousedown', function (event) { self.press(event); });
     canvas.addEventListener('mousemove', function (event) { self.hover(event); });
-    canvas.addEventListener('mouseleave', function () { self.hint(null); });
-    new ResizeObserver(function () { self.draw(); }).observe(canvas);
+    canvas.addEventListener('mouseleave', function () { self.say(null); });
+    new ResizeObserver(function () { self.draw(); }).observe(canvas.parentNode);
     model.changed.watch(function () { self.grown(); });
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', function () { self.colours = null; self.draw(); });
     this.hinted = document.createElement('div');
@@ -32,12 +34,8 @@ tp.Lanes = class {
   }
 
   span() {
-    if (this.axis === 'rank') {
-      var most = 1;
-      for (var row of this.model.rows) most = Math.max(most, row.rank);
-      return [0, most + 2];
-    }
-    return [0, Math.max(1, this.model.end())];
+    if (this.axis === 'time') return [0, Math.max(1, this.model.end())];
+    return this.axis === 'rank' ? [0, this.model.highest() + 2] : [0.3, this.model.rows.length + 0.8];
   }
 
   fit() {
@@ -49,34 +47,45 @@ tp.Lanes = class {
   }
 
   grown() {
+    this.tall = null;
     if (this.fitted !== false) this.fit(); else this.draw();
   }
 
-  setAxis(axis) { this.axis = axis; this.fit(); }
+  setAxis(axis) { this.axis = axis; this.tall = null; this.fit(); }
 
-  begin(row) { return this.axis === 'rank' ? row.rank - 0.8 : row.at; }
-  stop(row) { return this.axis === 'rank' ? row.rank + 0.8 : row.stop; }
+  /* Where an exchange stands: by time, by causal rank (which two may share), or by its place on the tape. */
+  begin(row) { return this.axis === 'time' ? row.at : this.axis === 'rank' ? row.rank - 0.8 : row.place + 0.55; }
+  stop(row) { return this.axis === 'time' ? row.stop : this.axis === 'rank' ? row.rank + 0.8 : row.place + 1.45; }
   x(value) { return this.gutter + (value - this.from) / (this.to - this.from) * (this.width - this.gutter); }
   at(x) { return this.from + (x - this.gutter) / (this.width - this.gutter) * (this.to - this.from); }
 
   /* Lanes with their heights: y of each, in the coordinates of the whole picture. */
   places() {
+    if (this.tall && this.tall.lanes === this.model.lanes) return this.tall.places;
     var y = 24, self = this;
-    return this.model.lanes.map(function (lane) {
-      var height = (self.axis === 'rank' ? 1 : lane.depthOfRows) * self.rowHeight + 8;
+    var places = this.model.lanes.map(function (lane) {
+      var height = (self.axis === 'time' ? lane.depthOfRows : 1) * self.rowHeight + 8;
       var place = { lane: lane, y: y, height: height };
       y += height;
       return place;
     });
+    this.tall = { lanes: this.model.lanes, places: places };
+    return places;
+  }
+
+  /* How tall all lanes are together, in pixels. */
+  tallness() {
+    var places = this.places(), last = places[places.length - 1];
+    return last ? last.y + last.height + 8 : 60;
   }
 
   rowsOf(lane) {
     if (this.axis === 'time') return { rows: lane.rows, until: lane.until };
-    if (!lane.byRank) {
-      var rows = lane.rows.slice().sort(function (a, b) { return a.rank - b.rank; });
-      lane.byRank = { rows: rows, until: rows.map(function (row) { return row.rank + 0.8; }) };
+    if (!lane.sorted || lane.sorted.axis !== this.axis) {
+      var self = this, rows = lane.rows.slice().sort(function (a, b) { return self.begin(a) - self.begin(b) || a.number - b.number; });
+      lane.sorted = { axis: this.axis, rows: rows, until: rows.map(function (row) { return self.stop(row); }) };
     }
-    return lane.byRank;
+    return lane.sorted;
   }
 
   draw() {
@@ -95,7 +104,7 @@ tp.Lanes = class {
   palette() {
     if (!this.colours) {
       var style = getComputedStyle(document.documentElement), colours = this.colours = {};
-      for (var name of ['ink', 'dim', 'line', 'paper', 'stripe', 'recorded', 'reused', 'mutated', 'live', 'failed', 'inside', 'accent', 'edge', 'mark', 'llm']) {
+      for (var name of ['ink', 'dim', 'line', 'paper', 'stripe', 'recorded', 'reused', 'mutated', 'live', 'failed', 'inside', 'accent', 'edge', 'mark', 'llm', 'past', 'future']) {
         colours[name] = style.getPropertyValue('--' + name).trim();
       }
     }
@@ -122,6 +131,7 @@ tp.Lanes = class {
     var canvas = this.canvas, ratio = devicePixelRatio || 1;
     this.width = canvas.clientWidth;
     this.height = canvas.clientHeight;
+    this.gutter = Math.min(170, Math.max(60, Math.round(this.width * 0.22)));
     if (canvas.width !== Math.round(this.width * ratio) || canvas.height !== Math.round(this.height * ratio)) {
       canvas.width = Math.round(this.width * ratio);
       canvas.height = Math.round(this.height * ratio);
@@ -132,8 +142,7 @@ tp.Lanes = class {
     pen.font = '11px ui-sans-serif, system-ui, sans-serif';
     pen.textBaseline = 'middle';
     this.placed = this.places();
-    var last = this.placed[this.placed.length - 1];
-    this.full = last ? last.y + last.height + 8 : 0;
+    this.full = this.tallness();
     this.top = Math.max(0, Math.min(this.top, this.full - this.height));
     this.seen = [];
     for (var at = 0; at < this.placed.length; at++) {
@@ -146,6 +155,19 @@ tp.Lanes = class {
     this.paintMarks(pen);
     this.paintGutter(pen);
     this.paintAxis(pen);
+    if (this.full > this.height + 1) {
+      // There is more below or above.
+      var share = this.height / this.full;
+      pen.fillStyle = colours.edge;
+      pen.fillRect(this.width - 4, this.top * share, 3, Math.max(16, this.height * share));
+    }
+  }
+
+  /* Whether `h` dims a row: what the chosen exchange neither knew of nor is known by. */
+  apart(row) {
+    if (!this.causal || row.number === this.selected) return false;
+    var lane = this.causal.lanes.get(this.model.lanes[row.lane].id);
+    return !lane || !(row.turn < lane.past || row.turn >= lane.future);
   }
 
   paintLane(pen, place, y) {
@@ -156,8 +178,8 @@ tp.Lanes = class {
       if (begin > this.to) break;
       if (this.stop(row) < this.from) continue;
       var x = Math.max(this.gutter, this.x(begin)), right = Math.min(this.width, this.x(this.stop(row)));
-      var width = Math.max(2, right - x), seat = this.axis === 'rank' ? 0 : row.seat;
-      var dimmed = this.shown !== null && !this.shown.has(row.number), chosen = row.number === this.selected || this.ringed.has(row.number);
+      var width = Math.max(2, right - x), seat = this.axis === 'time' ? row.seat : 0;
+      var dimmed = (this.shown !== null && !this.shown.has(row.number)) || this.apart(row), chosen = row.number === this.selected || this.ringed.has(row.number);
       var colour = this.colour(row);
       // Bars that would fall on the same pixels are drawn once.
       if (width <= 2 && !chosen && lastX[seat] === Math.round(x) && lastColour[seat] === colour + dimmed) continue;
@@ -170,7 +192,9 @@ tp.Lanes = class {
         pen.globalAlpha = 1;
         pen.strokeStyle = row.number === this.selected ? colours.ink : colours.accent;
         pen.lineWidth = 2;
+        pen.setLineDash(row.number === this.branch ? [] : row.number === this.selected ? [] : [3, 2]);
         pen.strokeRect(x - 1.5, top - 1.5, width + 3, height + 3);
+        pen.setLineDash([]);
       }
       this.seen.push([x, right, top, top + height, row.number]);
     }
@@ -200,12 +224,14 @@ tp.Lanes = class {
       pen.fillRect(x, top, width, height);
     }
     if (width > 40) {
-      pen.fillStyle = colours.paper;
+      // Where the bar is light its text is dark.
+      var light = this.axis === 'time' && row.first !== null && this.x(row.first) - x > 36;
+      pen.fillStyle = light ? colours.ink : colours.paper;
       pen.save();
       pen.beginPath();
       pen.rect(x, top, width, height);
       pen.clip();
-      pen.fillText(tp.spelled(tp.clip(row.number + ' ' + (row.model || row.path), 60)), x + 3, top + height / 2 + 0.5);
+      pen.fillText(tp.spelled(tp.clip(row.label + ' ' + (row.model || row.path), 60)), x + 3, top + height / 2 + 0.5);
       pen.restore();
     }
   }
@@ -220,31 +246,60 @@ tp.Lanes = class {
   }
 
   paintEdges(pen) {
-    var colours = this.palette(), drawn = 0;
+    var colours = this.palette(), drawn = 0, own = [];
     pen.strokeStyle = colours.edge;
     pen.lineWidth = 1;
+    pen.globalAlpha = this.causal ? 0.25 : 1;
     pen.beginPath();
     for (var edge of this.model.edges) {
       var one = this.placed[edge[1]], other = this.placed[edge[3]];
       if (!one || !other) continue;
+      var y = one.y + one.height / 2 - this.top, y2 = other.y + other.height / 2 - this.top;
+      if ((y < 0 && y2 < 0) || (y > this.height && y2 > this.height)) continue;
       var begin = this.moment(one.lane, edge[2], true), end = this.moment(other.lane, edge[4], false);
       if (begin === null) begin = end;
       if (end === null || (begin < this.from && end < this.from) || (begin > this.to && end > this.to)) continue;
       var x = Math.max(this.gutter, this.x(begin)), x2 = Math.max(this.gutter, this.x(end));
-      var y = one.y + one.height / 2 - this.top, y2 = other.y + other.height / 2 - this.top;
-      if ((y < 0 && y2 < 0) || (y > this.height && y2 > this.height)) continue;
+      var how = this.role(edge);
+      if (how) { own.push([how, x, y, x2, y2]); continue; }
       pen.moveTo(x, y);
       pen.bezierCurveTo(x + 14, y, x2 - 14, y2, x2, y2);
       if (++drawn > 3000) break;
     }
     pen.stroke();
+    pen.globalAlpha = 1;
+    pen.lineWidth = 1.6;
+    for (var line of own.slice(0, 3000)) {
+      pen.strokeStyle = colours[line[0]];
+      pen.beginPath();
+      pen.moveTo(line[1], line[2]);
+      pen.bezierCurveTo(line[1] + 14, line[2], line[3] - 14, line[4], line[3], line[4]);
+      pen.stroke();
+    }
+  }
+
+  /* What an edge is to the chosen exchange: on the way from its `past`, into its `future`, or nothing to it. */
+  role(edge) {
+    var chosen = this.selected === null ? null : this.model.byNumber.get(this.selected);
+    if (!chosen) return '';
+    var sent = edge[2] === null ? this.model.lanes[edge[1]].rows.length : edge[2];
+    if (this.causal) {
+      var from = this.causal.lanes.get(this.model.lanes[edge[1]].id), to = this.causal.lanes.get(this.model.lanes[edge[3]].id);
+      if (!from || !to) return '';
+      if (edge[4] <= (edge[3] === chosen.lane ? chosen.turn : to.past - 1)) return 'past';
+      return sent >= from.future && edge[4] >= to.future ? 'future' : '';
+    }
+    if (edge[3] === chosen.lane && edge[4] === chosen.turn) return 'past';
+    return edge[1] === chosen.lane && sent === chosen.turn + 1 ? 'future' : '';
   }
 
   paintMarks(pen) {
-    if (this.axis === 'rank') return;
-    var colours = this.palette(), lastX = new Map();
-    for (var mark of this.model.marks) {
-      if (mark[1] < this.from || mark[1] > this.to) continue;
+    this.seenMarks = [];
+    if (this.axis !== 'time') return;
+    var colours = this.palette(), lastX = new Map(), marks = this.model.marks;
+    for (var at = tp.bisect(marks, this.from, function (mark) { return mark[1]; }); at < marks.length; at++) {
+      var mark = marks[at];
+      if (mark[1] > this.to) break;
       var place = mark[0] === null ? null : this.placed[mark[0]], x = Math.round(this.x(mark[1]));
       if (x < this.gutter) continue;
       var y = place ? place.y + place.height - 4 - this.top : 18;
@@ -252,6 +307,7 @@ tp.Lanes = class {
       lastX.set(y, x);
       pen.fillStyle = mark[2] === 'note' ? colours.failed : colours.mark;
       pen.fillRect(x, y, mark[2] === 'clock' ? 1 : 3, 3);
+      this.seenMarks.push([x, y, mark]);
     }
   }
 
@@ -265,15 +321,23 @@ tp.Lanes = class {
     for (var place of this.placed) {
       var y = place.y - this.top;
       if (y + place.height < 0 || y > this.height) continue;
-      pen.fillText(tp.clip(tp.spelled(place.lane.label), 26), 8 + 8 * place.lane.depth, y + place.height / 2);
+      var left = 8 + 8 * Math.min(6, place.lane.depth);
+      pen.fillText(this.fitting(pen, tp.spelled(tp.clip(place.lane.label, 80)), this.gutter - left - 8), left, y + place.height / 2);
     }
+  }
+
+  /* A text without what has no room: the middle of a name says least. */
+  fitting(pen, text, room) {
+    if (pen.measureText(text).width <= room) return text;
+    var keep = Math.max(2, Math.floor(text.length * room / pen.measureText(text).width) - 1);
+    return text.slice(0, Math.ceil(keep * 0.6)) + '…' + text.slice(text.length - Math.floor(keep * 0.4));
   }
 
   paintAxis(pen) {
     var colours = this.palette(), span = this.to - this.from, steps = Math.max(2, Math.floor((this.width - this.gutter) / 110));
     var step = Math.pow(10, Math.floor(Math.log10(span / steps)));
     for (var factor of [1, 2, 5, 10]) if (span / (step * factor) <= steps) { step *= factor; break; }
-    if (this.axis === 'rank') step = Math.max(1, Math.round(step));
+    if (this.axis !== 'time') step = Math.max(1, Math.round(step));
     pen.fillStyle = colours.paper;
     pen.fillRect(this.gutter, 0, this.width, 16);
     pen.fillStyle = colours.dim;
@@ -284,10 +348,10 @@ tp.Lanes = class {
       if (x < this.gutter) continue;
       pen.moveTo(x, 12);
       pen.lineTo(x, 18);
-      pen.fillText(this.axis === 'rank' ? String(Math.round(value)) : tp.duration(Math.round(value)), x + 3, 8);
+      pen.fillText(this.axis === 'time' ? tp.duration(Math.round(value)) : String(Math.round(value)), x + 3, 8);
     }
     pen.stroke();
-    pen.fillText(this.axis === 'rank' ? 'causal rank' : 'time', 8, 8);
+    pen.fillText({ time: 'time', rank: 'causal rank', order: 'order' }[this.axis], 8, 8);
   }
 
   wheel(event) {
@@ -300,7 +364,7 @@ tp.Lanes = class {
 
   zoom(factor, x) {
     var middle = this.at(Math.max(this.gutter, x === undefined ? (this.width + this.gutter) / 2 : x)), span = this.span();
-    var least = this.axis === 'rank' ? 3 : 20, most = (span[1] - span[0]) * 1.2;
+    var least = this.axis === 'time' ? 20 : 3, most = (span[1] - span[0]) * 1.2;
     var size = Math.min(most, Math.max(least, (this.to - this.from) * factor)), share = (middle - this.from) / (this.to - this.from);
     this.from = middle - size * share;
     this.to = this.from + size;
@@ -316,6 +380,9 @@ tp.Lanes = class {
     this.fitted = false;
     this.draw();
   }
+
+  /* Lanes up or down. */
+  scroll(pixels) { this.top += pixels; this.draw(); }
 
   /* Bring an exchange on screen. */
   show(number) {
@@ -361,17 +428,36 @@ tp.Lanes = class {
   hover(event) {
     var number = this.hit(event);
     this.canvas.style.cursor = number === null ? 'default' : 'pointer';
-    this.hint(number === null ? null : this.model.byNumber.get(number), event);
+    if (number !== null) this.say(this.about(this.model.byNumber.get(number)), event);
+    else this.say(this.aboutPlace(event.offsetX, event.offsetY), event);
   }
 
-  hint(row, event) {
-    this.hinted.hidden = !row;
-    if (!row) return;
-    var lines = [row.number + '  ' + row.method + ' ' + row.host + row.path, (row.status || row.how || 'unfinished') + (row.model ? '  ' + row.model : '') + '  ' + tp.duration(row.end === null ? null : row.end - row.at)];
+  /* What a mark stands for, or a lane is called. */
+  aboutPlace(x, y) {
+    var marks = this.seenMarks.filter(function (one) { return Math.abs(one[0] + 1 - x) <= 3 && Math.abs(one[1] + 1 - y) <= 4; });
+    if (marks.length) {
+      return marks.slice(0, 6).map(function (one) { return one[2][2] + (one[2][3] ? ': ' + one[2][3] : '') + '  at ' + tp.duration(one[2][1]); });
+    }
+    if (x > this.gutter - 4 || y < 20) return null;
+    var top = this.top, place = (this.placed || []).find(function (one) { return one.y - top <= y && y < one.y - top + one.height; });
+    return place ? [place.lane.label, (place.lane.kind ? place.lane.kind + ', ' : '') + tp.count(place.lane.rows.length, 'exchange')] : null;
+  }
+
+  about(row) {
+    var lines = [row.label + '  ' + row.method + ' ' + row.host + row.path, (row.status || row.how || 'unfinished') + (row.model ? '  ' + row.model : '') + (this.model.timeless || row.end === null ? '' : '  ' + tp.duration(row.end - row.at))];
     if (row.words) lines.push('← ' + row.words);
     if (row.said) lines.push('→ ' + row.said);
-    this.hinted.textContent = lines.map(tp.spelled).join('\n');
-    this.hinted.style.left = Math.min(event.offsetX + 12, this.width - 380) + 'px';
-    this.hinted.style.top = event.offsetY + 14 + 'px';
+    if (row.tokens_in !== null || row.tokens_out !== null) lines.push(tp.tokens(row.tokens_in, row.tokens_out));
+    return lines;
+  }
+
+  say(lines, event) {
+    this.hinted.hidden = !lines;
+    if (!lines) return;
+    this.hinted.textContent = lines.map(function (line) { return tp.spelled(tp.clip(line, 300)); }).join('\n');
+    // Beside the canvas, not in it: the lanes may be lower than a hint is tall.
+    var box = this.canvas.getBoundingClientRect(), x = box.left + event.offsetX + 12, y = box.top + event.offsetY + 14;
+    this.hinted.style.left = Math.max(4, Math.min(x, innerWidth - this.hinted.offsetWidth - 6)) + 'px';
+    this.hinted.style.top = Math.min(y, innerHeight - this.hinted.offsetHeight - 6) + 'px';
   }
 };

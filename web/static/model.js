@@ -41,20 +41,53 @@ tp.Model = class {
     });
     for (var lane of this.lanes) lane.depth = lane.parent === null ? 0 : this.lanes[lane.parent].depth + 1;
     this.edges = outline.edges;
-    this.marks = outline.marks;
+    this.marks = outline.marks.slice().sort(function (a, b) { return a[1] - b[1]; });
+    this.diff = outline.diff || null;
     var columns = outline.rows, hosts = columns.hosts, names = Object.keys(columns).filter(function (name) { return name !== 'hosts'; });
     for (var at = 0; at < columns.number.length; at++) {
       var number = columns.number[at], row = this.byNumber.get(number);
       if (!row) {
-        row = { number: number, rank: number, words: '', said: '', model: null, dialect: null, tokens_in: null, tokens_out: null, error: null };
+        row = { number: number, label: String(number), place: this.rows.length, rank: number, words: '', said: '', model: null, dialect: null, tokens_in: null, tokens_out: null, error: null };
         this.byNumber.set(number, row);
         this.rows.push(row);
       }
       for (var name of names) row[name] = columns[name][at];
       row.host = hosts[columns.host[at]];
     }
+    this.timeless = this.end() === 0;
+    this.top = null;
     this.seat();
     this.bump();
+  }
+
+  /* The highest causal rank. */
+  highest() {
+    if (this.top === null) this.top = this.rows.reduce(function (most, row) { return Math.max(most, row.rank); }, 1);
+    return this.top;
+  }
+
+  /* Tokens of all calls: in, out, and how many calls there are. */
+  totals(rows) {
+    var sum = { calls: 0, tokens_in: 0, tokens_out: 0, cost: null };
+    for (var row of rows) {
+      if (row.dialect === null) continue;
+      sum.calls++;
+      sum.tokens_in += row.tokens_in || 0;
+      sum.tokens_out += row.tokens_out || 0;
+      var cost = tp.cost(row.model, row.tokens_in, row.tokens_out);
+      if (cost !== null) sum.cost = (sum.cost || 0) + cost;
+    }
+    return sum;
+  }
+
+  /* The call of a model that the same lane made before this one; null where there is none. */
+  callBefore(number) {
+    var row = this.byNumber.get(number), found = null;
+    for (var one of row ? this.lanes[row.lane].turns : []) {
+      if (one.number === number) break;
+      if (one.dialect !== null) found = one;
+    }
+    return found && found.number;
   }
 
   /* Where exchanges of one lane overlap they stand below each other. */
@@ -66,6 +99,9 @@ tp.Model = class {
       this.lanes[row.lane].rows.push(row);
     }
     for (var one of this.lanes) {
+      // The lane's own order, which times need not follow.
+      one.turns = one.rows.slice().sort(function (a, b) { return (a.n === null ? a.number : a.n) - (b.n === null ? b.number : b.n); });
+      one.turns.forEach(function (row, at) { row.turn = at; });
       one.rows.sort(function (a, b) { return a.at - b.at || a.number - b.number; });
       var free = [];
       for (var item of one.rows) {
@@ -77,7 +113,7 @@ tp.Model = class {
       one.depthOfRows = Math.max(1, free.length);
       var most = -Infinity;
       one.until = one.rows.map(function (row) { most = Math.max(most, row.stop); return most; });
-      one.byRank = null;
+      one.sorted = null;
     }
   }
 
@@ -102,7 +138,8 @@ tp.Model = class {
       if (row) { row.rank = columns.rank[at]; row.order = at; }
     });
     this.ranked = true;
-    for (var lane of this.lanes) lane.byRank = null;
+    this.top = null;
+    for (var lane of this.lanes) lane.sorted = null;
     this.bump();
   }
 

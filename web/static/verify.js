@@ -3,7 +3,7 @@
 'use strict';
 tp.verify = async function (bytes, progress) {
   var plain = await tp.gunzipAll(bytes);
-  var before = new Uint8Array(32), start = 0, count = 0, sealed = null, began = performance.now();
+  var before = new Uint8Array(32), start = 0, count = 0, hashes = [], sealed = null, began = performance.now();
   var mark = new TextEncoder().encode(',"h":"'), tail = mark.length + 64 + 2;
   while (start < plain.length) {
     var stop = plain.indexOf(10, start);
@@ -16,6 +16,7 @@ tp.verify = async function (bytes, progress) {
     var digest = hasher.digest(), text = new TextDecoder().decode(plain.subarray(cut + mark.length, stop - 2));
     if (tp.hex(digest) !== text) return { ok: false, why: 'record ' + count + ' is not what was written', records: count };
     before = digest;
+    hashes.push(digest);
     count++;
     if (plain[start] === 123) sealed = stop - start < 4e6 && /^\{"k":"seal"/.test(new TextDecoder().decode(plain.subarray(start, Math.min(stop, start + 12)))) ? 'sealed' : null;
     start = stop + 1;
@@ -25,7 +26,7 @@ tp.verify = async function (bytes, progress) {
       began = performance.now();
     }
   }
-  return { ok: true, sealed: sealed !== null, records: count, hash: tp.hex(before) };
+  return { ok: true, sealed: sealed !== null, records: count, hash: tp.hex(before), hashes: hashes };
 };
 
 tp.hex = function (bytes) {

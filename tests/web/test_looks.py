@@ -1,0 +1,201 @@
+"""What the page shows of one exchange, and of one among many: pictures, tools, events, causes, orders, prices."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import agentruns
+import pytest
+from browser import Watched, browser, needs_chromium
+from difftapes import MODEL, Ask, get, records, say, streamed
+from playwright.sync_api import Browser, Page, expect
+
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.records import Edge, Lane, Note, Record, Value
+from tapeproxy.web.singlefile import single_file
+
+pytestmark = needs_chromium
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+type Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens the single file of a run, with the network off; says afterwards if the page complained."""
+    context = chromium.new_context(offline=True, viewport={"width": 1200, "height": 800})
+    told: list[Watched] = []
+
+    def show(*asks: Ask, first: tuple[Record, ...] = (), edges: bool = False) -> Page:
+        rules = {"edges": 1} if edges else {}
+        head = agentruns.HEAD.__class__(
+            **{name: getattr(agentruns.HEAD, name) for name in ("by", "started_at", "argv")}, rules=rules
+        )
+        (tmp_path / "t.tape.jsonl.gz").write_bytes(agentruns.tape_bytes(records(asks, first=first), head))
+        loaded, ending = load(tmp_path / "t.tape.jsonl.gz")
+        file = tmp_path / "run.html"
+        raw = (tmp_path / "t.tape.jsonl.gz").read_bytes()
+        file.write_bytes(b"".join(single_file(loaded, ending, "t.tape.jsonl.gz", raw)))
+        page = context.new_page()
+        told.append(Watched(page, file.as_uri()))
+        page.goto(file.as_uri())
+        expect(page.locator(".row")).to_have_count(len(asks))
+        return page
+
+    yield show
+    assert [said for one in told for said in one.said] == []
+    context.close()
+
+
+def chat(*messages: dict[str, Any]) -> Ask:
+    answer = {"model": "gpt-4o", "choices": [{"message": {"role": "assistant", "content": "Seen."}}]}
+    answer["usage"] = {"prompt_tokens": 1200, "completion_tokens": 30}
+    asked = {"model": "gpt-4o", "messages": list(messages)}
+    return Ask("m", MODEL, asked, json.dumps(answer).encode(), headers=(agentruns.JSON_TYPE,))
+
+
+def image(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def test_pictures_are_shown_where_the_tape_has_them(opened: Open) -> None:
+    svg = "data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+"
+    content = [image(f"data:image/png;base64,{PNG}"), image("https://example.com/cat.png"), image(svg)]
+    page = opened(chat({"role": "user", "content": content}))
+    page.keyboard.press("j")
+    expect(page.locator(".detail img")).to_have_count(1)
+    expect(page.locator(".detail")).to_contain_text("https://example.com/cat.png")
+    page.wait_for_function("document.querySelector('.detail img').naturalWidth === 1")
+
+
+def test_results_of_tools_stand_with_their_calls(opened: Open) -> None:
+    calls = [{"id": f"c{n}", "function": {"name": f"look_{n}", "arguments": "{}"}} for n in (1, 2)]
+    page = opened(
+        chat(
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "c2", "content": "second"},
+            {"role": "tool", "tool_call_id": "c1", "content": "first"},
+            {"role": "tool", "tool_call_id": "c9", "content": "of nobody"},
+        )
+    )
+    page.keyboard.press("j")
+    nested = page.locator(".tool .tool")
+    expect(nested).to_have_count(2)
+    expect(nested.nth(0)).to_contain_text("first")
+    expect(page.locator(".role-tool")).to_have_count(1)
+    expect(page.locator(".role-tool")).to_contain_text("of nobody")
+
+
+def test_events_of_a_stream_stand_beside_its_chunks(opened: Open) -> None:
+    kind = ((b"Content-Type", b"text/event-stream"),)
+    pieces = (b'event: a\ndata: {"x":', b" 1}\r\n\r\ndata: two\ndata: lines\r", b"\n\r\n: a comment\n\ndata: cut")
+    page = opened(Ask("m", "https://service.test/s", headers=kind, stream=pieces))
+    page.keyboard.press("j")
+    page.keyboard.press("5")
+    expect(page.locator(".chunk")).to_have_count(3)
+    expect(page.locator(".event b")).to_have_text(["a", "message"])
+    expect(page.locator(".chunk").nth(1).locator(".event pre")).to_have_text(['{\n  "x": 1\n}'])
+    expect(page.locator(".chunk").nth(2).locator(".event pre")).to_have_text(["two\nlines"])
+    page.get_by_role("button", name="chunks only").click()
+    expect(page.locator(".event")).to_have_count(0)
+
+
+def test_bytes_are_a_table_and_json_can_be_read_as_it_came(opened: Open) -> None:
+    binary = Ask("m", "https://service.test/b", answer=bytes(range(250, 256)) + b"end")
+    page = opened(binary, get("m", "j", '{"a":[1,\t2]}'))
+    page.keyboard.press("j")
+    page.keyboard.press("3")
+    expect(page.locator(".detail pre")).to_contain_text("000000  fa fb fc fd fe ff 65 6e 64")
+    page.keyboard.press("j")
+    expect(page.locator(".detail pre")).to_have_text('{\n  "a": [\n    1,\n    2\n  ]\n}')
+    page.get_by_role("button", name="exact text").or_(page.get_by_role("button", name="set out in lines")).click()
+    expect(page.locator(".detail pre")).to_have_text('{"a":[1,\t2]}')
+
+
+def test_what_the_chosen_exchange_has_nothing_to_do_with_is_dimmed(opened: Open) -> None:
+    lanes = tuple(Lane(t=1, id=lane, what="thread", origin=("m", 1, 0)) for lane in ("m/t0", "m/t1"))
+    join = Edge(t=4, what="join", on="m/t0", lane="m", n=1, asked=1)
+    page = opened(get("m", "1"), get("m/t0", "2"), get("m/t1", "3"), get("m", "4"), first=(*lanes, join), edges=True)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("h")
+    page.wait_for_function("tp.lanes.causal !== null")
+    apart = "tp.model.rows.filter(row => tp.lanes.apart(row)).map(row => row.number)"
+    assert page.evaluate(apart) == [3]
+    roles = page.evaluate("tp.model.edges.map(edge => [edge[0], edge[3], tp.lanes.role(edge)])")
+    assert sorted(role for *_, role in roles) == ["", "future", "past"]
+    page.keyboard.press("h")
+    page.wait_for_function("tp.lanes.causal === null")
+
+
+def test_a_mark_says_what_was_read(opened: Open) -> None:
+    value = Value(t=50_000_000, lane="m", n=0, what="tool", name="look", content=b"1", length=1, digest="ab")
+    page = opened(get("m", "x"), get("m", "y"), first=(Note(t=20_000_000, what="bypass", text="a tunnel"), value))
+    page.wait_for_function("tp.lanes.seenMarks.length === 2")
+    for at, words in ((0, "note: a tunnel"), (1, "tool: look")):
+        x, y = page.evaluate(f"tp.lanes.seenMarks[{at}].slice(0, 2)")
+        page.locator("canvas").hover(position={"x": x + 1, "y": y + 1})
+        expect(page.locator(".hint")).to_contain_text(words)
+
+
+def test_a_tape_without_times_is_laid_out_by_its_order(opened: Open) -> None:
+    page = opened(get("m", "1"), get("m", "2"))
+    page.evaluate(
+        "() => { for (const row of tp.model.rows) row.at = row.end = row.first = 0; tp.model.tape.duration = 0;"
+        "tp.model.timeless = true; tp.state.set({axis: 'order'}); tp.model.bump(); }"
+    )
+    expect(page.get_by_role("button", name="by order")).to_be_visible()
+    page.keyboard.press("t")
+    expect(page.get_by_role("button", name="by causal rank")).to_be_visible()
+    page.keyboard.press("t")
+    expect(page.get_by_role("button", name="by order")).to_be_visible()
+
+
+def test_prices_are_the_users_own(opened: Open) -> None:
+    page = opened(chat({"role": "user", "content": "?"}))
+    total = page.locator(".sum")
+    expect(total).to_have_text("1 call · 1,200 tokens in, 30 out")
+    total.click()
+    page.locator(".help textarea").fill("gpt 1 1\ngpt-4o 2.5 10\nnonsense\n")
+    page.get_by_role("button", name="keep").click()
+    expect(total).to_have_text("1 call · 1,200 tokens in, 30 out · costs 0.00330")
+    page.keyboard.press("j")
+    expect(page.locator(".facts")).to_contain_text("costs 0.00330")
+
+
+def test_the_place_of_an_exchange_has_its_hash_once_the_chain_is_checked(opened: Open) -> None:
+    page = opened(say("m", "?"), streamed("m", "?", "a"))
+    page.keyboard.press("j")
+    page.keyboard.press("6")
+    expect(page.locator(".hash")).to_contain_text("verify")
+    page.locator(".badge").click()
+    expect(page.locator(".badge.good")).to_contain_text("sealed")
+    expect(page.locator(".hash")).to_have_text(page.evaluate("tp.hex(tp.model.hashes[1])"))
+
+
+def test_all_can_be_reached_without_a_mouse(opened: Open) -> None:
+    page = opened(get("m", "1"), get("m", "2"))
+    names: list[str] = []
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        names.append(
+            page.evaluate(
+                "(document.activeElement.getAttribute('aria-label') || document.activeElement.innerText || '')"
+            )
+        )
+    assert [name for name in names if name][:2] == ["verify", "filter"]
+    assert {"search in bodies", "by time", "causes", "help", "exchanges"} <= set(names)
+    page.locator(".list").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".row.chosen .n")).to_have_text("2")
+    assert page.locator(".list").get_attribute("aria-activedescendant") == "row-2"
+    expect(page.locator("[aria-live]")).to_contain_text("exchange 2, GET /2, 200, lane m")
