@@ -25,10 +25,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tapeproxy.tapes.errors import TapeproxyError
+from tapeproxy.tapes.records import Json
 from tapeproxy.web.assets import ONLINE, POLICY, SCRIPTS, STYLE, asset
+from tapeproxy.web.comparing import Comparisons
 from tapeproxy.web.details import details
-from tapeproxy.web.library import ForkOrder, Library, Looked, NotThereError
+from tapeproxy.web.library import ForkOrder, Library, Looked, NotThereError, StillRecordedError
 from tapeproxy.web.overview import labels, outline, ranks
+from tapeproxy.web.rundiff import RunDiff
 from tapeproxy.web.searching import find
 
 _EVERY: Final = 0.15
@@ -107,6 +110,7 @@ class _Server:
         self._library = library
         self._token = token
         self._hosts = hosts
+        self._comparisons = Comparisons(library)
 
     def app(self) -> ASGIApp:
         api = [
@@ -117,6 +121,9 @@ class _Server:
             ("/api/tapes/{name}/labels", self._labels, "GET"),
             ("/api/tapes/{name}/exchanges/{number:int}", self._exchange, "GET"),
             ("/api/tapes/{name}/search", self._search, "GET"),
+            ("/api/diff", self._diff, "GET"),
+            ("/api/diff/exchanges/{number:int}", self._diff_exchange, "GET"),
+            ("/api/diff/differences/{number:int}", self._diff_differences, "GET"),
             ("/api/tapes/{name}/plan", self._plan, "POST"),
             ("/api/tapes/{name}/fork", self._fork, "POST"),
             ("/api/forks/{number:int}", self._fork_state, "GET"),
@@ -126,6 +133,7 @@ class _Server:
         routes = [
             Route("/", self._page),
             Route("/tape/{name}", self._page),
+            Route("/diff", self._page),
             Route("/assets/{path:path}", self._asset, middleware=packed),
             *(Route(path, self._guarded(to), methods=[method], middleware=packed) for path, to, method in api),
             Route("/api/tapes/{name}/file", self._guarded(self._file)),  # it is packed
@@ -237,6 +245,33 @@ class _Server:
         if pieces is None:
             raise HTTPException(404, "the tape is encrypted: `tapeproxy verify` checks it")
         return StreamingResponse(pieces, media_type="application/octet-stream")
+
+    async def _diff(self, request: Request) -> Response:
+        def tell(diff: RunDiff) -> Json:
+            return {"outline": diff.outline(), "ranks": diff.ranks(), "labels": diff.labels()}
+
+        return await self._told_of_both(request, tell)
+
+    async def _diff_exchange(self, request: Request) -> Response:
+        return await self._told_of_both(request, lambda diff: diff.exchange(request.path_params["number"]))
+
+    async def _diff_differences(self, request: Request) -> Response:
+        return await self._told_of_both(request, lambda diff: diff.differences(request.path_params["number"]))
+
+    async def _told_of_both(self, request: Request, tell: Callable[[RunDiff], Json]) -> Response:
+        names = request.query_params.get("a", ""), request.query_params.get("b", "")
+
+        def make() -> str:
+            diff = self._comparisons.of(names)
+            try:
+                return _dump(tell(diff))
+            except KeyError as error:
+                raise NotThereError(str(error)) from None
+
+        try:
+            return _json(await run_in_threadpool(make))
+        except StillRecordedError:
+            raise HTTPException(409, "a tape that is recorded can be compared when its run has ended") from None
 
     async def _plan(self, request: Request) -> Response:
         order = await _order(request)

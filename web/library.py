@@ -14,6 +14,10 @@ class NotThereError(LookupError):
     """There is no tape, exchange or fork of this name or number."""
 
 
+class StillRecordedError(Exception):
+    """A tape of which the end is wanted is still recorded."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A tape in the list: its name, when it was last written (s since 1970), bytes, whether it still grows."""

@@ -30,6 +30,12 @@
       root.textContent = 'The tape could not be opened: ' + tp.spelled(error.message);
       return;
     }
+    if (model.diff) {
+      tp.TABS.push('difference');
+      if (!location.hash.includes('tab=')) store.set({ tab: 'difference' });
+      var branch = model.diff.branch === null ? null : model.diff.events[model.diff.branch];
+      if (branch && store.get().number === null) store.set({ number: branch[1] !== null ? branch[1] : branch[2] });
+    }
     if (model.timeless && store.get().axis === 'time') store.set({ axis: 'order' });
     document.title = tp.spelled(model.tape.name) + ' · tapeproxy';
     tp.render(html`<${Page} model=${model} store=${store} />`, root);
@@ -56,6 +62,7 @@
     hooks.useEffect(function () {
       lanes.current = tp.lanes = new tp.Lanes(canvas.current, model, pick);
       lanes.current.axis = state.axis;
+      tp.ringDiff(model, lanes.current);
       lanes.current.fit();
       if (state.number !== null) lanes.current.show(state.number);
     }, []);
@@ -140,7 +147,7 @@
       <h1 title=${tp.spelled(tape.name + (tape.argv.length ? '\n' + tape.argv.join(' ') : ''))}>${tp.spelled(tp.clip(command(tape.argv) || tape.name, 200))}</h1>
       <span class="dim">${state.offline ? tp.spelled(state.offline) : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} ${model.timeless ? '' : ' · ' + tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}${tape.scrubbed ? ' · scrubbed' : ''}</span>
       ${sum.calls > 0 && html`<button class="sum" onClick=${function () { store.set({ pricing: true }); }} title="tokens of the calls that are shown; a table of prices of your own gives what they cost">${tp.count(sum.calls, 'call')}${sum.tokens_in + sum.tokens_out > 0 ? ' · ' + tp.tokens(sum.tokens_in, sum.tokens_out) : ''}${sum.cost === null ? '' : ' · costs ' + tp.money(sum.cost)}</button>`}
-      <button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash, here in the browser">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>
+      ${model.diff ? html`<${tp.DiffVerdict} model=${model} store=${store} state=${state} />` : html`<button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash, here in the browser">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>`}
       <span class="grow"></span>
       <input ref=${props.search} class="filter" type="search" placeholder="filter: status:5 host:api model:gpt lane:…   /" value=${state.query} onInput=${function (event) { store.set({ query: event.target.value }); }} aria-label="filter" />
       <form onSubmit=${look}><input type="search" class="sought" placeholder="text in bodies  s" aria-label="search in bodies" /></form>
@@ -260,11 +267,12 @@
         else page.lanes.scroll(event.key === 'ArrowDown' ? 60 : -60);
         break;
       case 'p': if (state.tab !== 'stream') { store.set({ tab: 'stream' }); setTimeout(function () { if (tp.playStream) tp.playStream(); }, 60); } else if (tp.playStream) tp.playStream(); break;
+      case 'b': if (page.model.diff && page.model.diff.branch !== null) store.set({ number: page.model.diff.events[page.model.diff.branch].slice(1, 3).find(function (one) { return one !== null; }), tab: 'difference', view: '' }); else done = false; break;
       case 'm': store.set({ marked: state.marked === state.number ? null : state.number }); break;
       case 'c': store.set(state.view === 'context' ? { view: '', other: null } : { view: 'context', other: state.marked === state.number ? null : state.marked }); break;
       case 'f': if (tp.views.fork && !page.model.source.embedded) store.set({ view: 'fork' }); break;
       default:
-        if (/^[1-6]$/.test(event.key)) store.set({ tab: tp.TABS[Number(event.key) - 1] });
+        if (/^[1-9]$/.test(event.key) && tp.TABS[Number(event.key) - 1]) store.set({ tab: tp.TABS[Number(event.key) - 1] });
         else done = false;
     }
     if (done) event.preventDefault();

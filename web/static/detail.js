@@ -222,7 +222,7 @@
     if (number === null) return html`<div class="detail empty"><p class="dim">Choose an exchange: click one, or press j.</p></div>`;
     if (state.number !== number && !state.document) return html`<div class="detail empty"><p class="dim">…</p></div>`;
     if (state.error) return html`<div class="detail empty"><p class="bad">${tp.spelled(state.error)}</p></div>`;
-    var View = VIEWS[props.tab] || Conversation, row = state.document.exchange;
+    var View = VIEWS[props.tab] || tp.tabViews[props.tab] || Conversation, row = state.document.exchange;
     return html`<div class="detail" data-number=${row.number}>
       <header><b>${(props.model.byNumber.get(row.number) || row).label || row.number}</b> ${tp.spelled(row.method)} <span class="url">${tp.spelled((row.scheme ? row.scheme + '://' : '') + row.host + row.path + (row.query ? '?' + row.query : ''))}</span>
         <span class=${props.model.failed({ how: row.how, status: row.status }) ? 'bad' : 'good'}> ${row.status === null ? row.how || 'unfinished' : row.status}${row.how !== 'complete' && row.status !== null ? ' ' + (row.how || 'unfinished') : ''}</span></header>

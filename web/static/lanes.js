@@ -12,6 +12,7 @@ tp.Lanes = class {
     this.top = 0;
     this.selected = null;
     this.ringed = new Set();
+    this.branch = new Set();
     this.shown = null;        // null: all; else a Set of numbers that the filter leaves
     this.due = false;
     this.frames = [];         // ms of main-thread work of the last drawings
@@ -182,7 +183,7 @@ tp.Lanes = class {
       var dimmed = (this.shown !== null && !this.shown.has(row.number)) || this.apart(row), chosen = row.number === this.selected || this.ringed.has(row.number);
       var colour = this.colour(row);
       // Bars that would fall on the same pixels are drawn once.
-      if (width <= 2 && !chosen && lastX[seat] === Math.round(x) && lastColour[seat] === colour + dimmed) continue;
+      if (width <= 2 && row.number !== this.selected && !this.branch.has(row.number) && lastX[seat] === Math.round(x) && lastColour[seat] === colour + dimmed) continue;
       lastX[seat] = Math.round(x);
       lastColour[seat] = colour + dimmed;
       var top = y + 4 + seat * this.rowHeight, height = this.rowHeight - 3;
@@ -191,10 +192,9 @@ tp.Lanes = class {
       if (chosen) {
         pen.globalAlpha = 1;
         pen.strokeStyle = row.number === this.selected ? colours.ink : colours.accent;
-        pen.lineWidth = 2;
-        pen.setLineDash(row.number === this.branch ? [] : row.number === this.selected ? [] : [3, 2]);
+        pen.lineWidth = this.branch.has(row.number) ? 4 : 2;
+        if (this.branch.has(row.number) && row.number !== this.selected) pen.strokeStyle = colours.failed;
         pen.strokeRect(x - 1.5, top - 1.5, width + 3, height + 3);
-        pen.setLineDash([]);
       }
       this.seen.push([x, right, top, top + height, row.number]);
     }

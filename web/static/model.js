@@ -164,7 +164,7 @@ tp.Model = class {
       var yes;
       if (field === 'status') yes = row.status !== null && String(row.status).startsWith(value);
       else if (field === 'lane') yes = has(self.lanes[row.lane].label);
-      else if (field === 'is') yes = value === 'failed' ? self.failed(row) : value === 'llm' ? row.dialect !== null : value === 'streamed' ? row.chunks > 1 : value === 'inside' ? row.inside : false;
+      else if (field === 'is') yes = value === 'failed' ? self.failed(row) : value === 'llm' ? row.dialect !== null : value === 'streamed' ? row.chunks > 1 : value === 'inside' ? row.inside : value === 'different' ? tp.differs(row, self) : false;
       else if (field) yes = has(row[field]);
       else yes = has(row.path) || has(row.host) || has(row.model) || has(row.words) || has(row.said) || has(row.method) || String(row.number) === value;
       return yes !== not;

@@ -59,6 +59,26 @@
   }
 
   /* The list: names at once, and what must be read from each tape one after the other. */
+  /* Two tapes of the server, compared. */
+  function diffSource(a, b) {
+    var names = '?a=' + encodeURIComponent(a) + '&b=' + encodeURIComponent(b), whole = tp.ask('/api/diff' + names);
+    return {
+      embedded: true,
+      id: null,
+      outline: async function () { return (await whole).outline; },
+      ranks: async function () { return (await whole).ranks; },
+      labels: async function () { return (await whole).labels; },
+      exchange: function (n) { return tp.ask('/api/diff/exchanges/' + n + names); },
+      differences: function (at) { return tp.ask('/api/diff/differences/' + at + names); },
+      search: async function (text) {
+        var found = await Promise.all([a, b].map(function (name) { return tp.ask('/api/tapes/' + encodeURIComponent(name) + '/search?q=' + encodeURIComponent(text)); }));
+        var first = (await whole).outline.diff.first;
+        return found[0].numbers.concat(found[1].numbers.map(function (number) { return number + first; }));
+      },
+      file: async function () { throw new Error('open one of the tapes to verify it'); },
+    };
+  }
+
   function Tapes() {
     var pair = hooks.useState({ rows: null }), about = hooks.useRef(new Map());
     hooks.useEffect(function () {
@@ -81,7 +101,8 @@
       look();
       return function () { gone = true; clearTimeout(timer); };
     }, []);
-    var state = pair[0];
+    var state = pair[0], chosen = hooks.useState([]);
+    function choose(name, yes) { chosen[1](chosen[0].filter(function (one) { return one !== name; }).concat(yes ? [name] : []).slice(-2)); }
     function number(value) { return value === null || value === undefined ? '' : value.toLocaleString('en'); }
     return html`<main class="tapes"><h1>Tapes</h1>
       ${state.error && html`<p class="bad">${tp.spelled(state.error)}</p>`}
@@ -89,12 +110,14 @@
       ${state.rows && state.rows.length > 0 && html`<table class="headers"><thead><tr><th>tape</th><th>command</th><th>begun</th><th>outcome</th><th>exchanges</th><th>tokens in</th><th>out</th><th>size</th></tr></thead><tbody>${state.rows.map(function (row) {
         var known = about.current.get(row.name) || { argv: [], outcome: row.recording ? 'recording' : '…' };
         var bad = known.outcome !== 'exit 0' && known.outcome !== 'complete' && known.outcome !== '…';
-        return html`<tr key=${row.name}><td><a href=${'/tape/' + encodeURIComponent(row.name)}>${tp.spelled(row.name)}</a>${known.is_fork && html` <span class="dim">fork</span>`}</td>
+        return html`<tr key=${row.name}><td><input type="checkbox" aria-label=${'compare ' + tp.spelled(row.name)} checked=${chosen[0].includes(row.name)} onChange=${function (event) { choose(row.name, event.target.checked); }} /> <a href=${'/tape/' + encodeURIComponent(row.name)}>${tp.spelled(row.name)}</a>${known.is_fork && html` <span class="dim">fork</span>`}</td>
           <td class="command">${tp.spelled(worded(known.argv))}</td>
           <td class="dim">${new Date(known.started_at || row.written * 1000).toLocaleString()}</td>
           <td class=${'outcome ' + (row.recording ? 'good' : bad ? 'bad' : '')}>${row.recording ? 'recording' : tp.spelled(known.outcome)}</td>
           <td class="exchanges">${number(known.exchanges)}</td><td>${number(known.tokens_in)}</td><td>${number(known.tokens_out)}</td><td class="dim">${tp.size(row.size)}</td></tr>`;
       })}</tbody></table>`}
+      ${chosen[0].length === 2 && html`<p><a class="compare" href=${'/diff?a=' + encodeURIComponent(chosen[0][0]) + '&b=' + encodeURIComponent(chosen[0][1])}>compare ${tp.spelled(chosen[0].join(' with '))}</a></p>`}
+      ${chosen[0].length === 1 && html`<p class="dim">Choose another one to compare with.</p>`}
     </main>`;
   }
 
@@ -103,6 +126,9 @@
     var source = tp.httpSource(decodeURIComponent(place[1]));
     source.live = function (model, store) { if (model.tape.recording) tp.follow(model, store); };
     tp.start(source);
+  } else if (location.pathname === '/diff') {
+    var asked = new URLSearchParams(location.search);
+    tp.start(diffSource(asked.get('a') || '', asked.get('b') || ''));
   } else {
     document.title = 'Tapes · tapeproxy';
     document.getElementById('app').textContent = '';

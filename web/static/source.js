@@ -59,6 +59,7 @@ tp.embeddedSource = function () {
       }
       return found;
     },
+    differences: async function (at) { return parsed('tp-differences')[at]; },
     file: async function () {
       var element = document.getElementById('tp-file');
       if (!element) throw new Error('the tape itself is not in this file');
