@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # It would look for updates and hosts of its maker's at every start.
-_FLAGS = (
+FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 )
@@ -21,7 +21,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not in
 def browser() -> Iterator[Browser]:
     """A browser, for as long as the block lasts."""
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_FLAGS))
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         try:
             yield found
         finally:

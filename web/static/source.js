@@ -27,13 +27,22 @@ tp.embeddedSource = function () {
   var blocks = Array.prototype.map.call(document.querySelectorAll('script[data-block]'), function (element) {
     return { from: Number(element.dataset.from), to: Number(element.dataset.to), element: element, made: null };
   });
-  function parsed(id) { return JSON.parse(document.getElementById(id).textContent); }
+  /* Each is wanted once; its text would only stay in memory. */
+  function parsed(id) {
+    var element = document.getElementById(id), found = JSON.parse(element.textContent);
+    element.remove();
+    return found;
+  }
+  var differences = null, opened = [];
   function open(block) {
     if (!block.made) {
       block.made = tp.gunzip(tp.unbase64(block.element.textContent.trim())).then(function (bytes) {
         return JSON.parse(new TextDecoder().decode(bytes));
       });
     }
+    // What was looked at lately stays.
+    opened = opened.filter(function (one) { return one !== block; }).concat([block]);
+    if (opened.length > 12) opened.shift().made = null;
     return block.made;
   }
   async function exchange(n) {
@@ -59,7 +68,10 @@ tp.embeddedSource = function () {
       }
       return found;
     },
-    differences: async function (at) { return parsed('tp-differences')[at]; },
+    differences: async function (at) {
+      if (!differences) differences = parsed('tp-differences');
+      return differences[at];
+    },
     file: async function () {
       var element = document.getElementById('tp-file');
       if (!element) throw new Error('the tape itself is not in this file');
