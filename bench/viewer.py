@@ -24,8 +24,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from browser import CHROMIUM, FLAGS
-from longtapes import write_long
+from browser import CHROMIUM, FLAGS  # pyright: ignore[reportMissingImports]  # tests/ is on the path by now
+from longtapes import write_long  # pyright: ignore[reportMissingImports]  # as above
 
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.web.singlefile import single_file

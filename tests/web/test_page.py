@@ -1,16 +1,22 @@
 """The page in a real browser: the single file from disk with the network off, and a tape that grows on a server."""
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import agentruns
 import pytest
 from browser import Watched, browser, needs_chromium
-from difftapes import get, say, streamed, write
+from difftapes import MODEL, Ask, get, records, run, say, streamed, write
 from playwright.sync_api import Browser, Page, expect
 
 from tapeproxy.proxy.tapefile import load
-from tapeproxy.web.singlefile import single_file
+from tapeproxy.tapes.records import Head, Lane, Note, Record, Value
+from tapeproxy.tapes.tapediff import diff_tapes
+from tapeproxy.web.assets import SCRIPTS
+from tapeproxy.web.rundiff import RunDiff
+from tapeproxy.web.singlefile import diff_file, single_file
 
 pytestmark = needs_chromium
 
@@ -138,30 +144,117 @@ def test_an_edited_tape_is_told_from_the_one_that_was_written(chromium: Browser,
 
 HOSTILE = (
     "</script><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>"
-    "<!-- ]]> \x1b[31mred\x1b[0m \u202eevil\u202c \u2028 ${alert(4)} {{x}} javascript:alert(5)"
+    "<!-- --> ]]> \x1b[31mred\x1b[0m \u202eevil\u202c \u2028 ${alert(4)} {{x}} javascript:alert(5) </textarea></title>"
+    "<iframe srcdoc='<script>alert(6)</script>'></iframe><a href=javascript:alert(7)>x</a>"
+    "<style>*{display:none}</style>"
 )
+IN_HEADER = HOSTILE.encode("ascii", "replace").replace(b"\x1b", b"?")
+
+
+def hostile_records() -> list[Record]:
+    """A run in which all that the world or the agent can choose is hostile."""
+    call = {
+        "model": HOSTILE,
+        "messages": [
+            {"role": HOSTILE, "content": HOSTILE},
+            {"role": "assistant", "tool_calls": [{"id": HOSTILE, "function": {"name": HOSTILE, "arguments": HOSTILE}}]},
+            {"role": "tool", "tool_call_id": HOSTILE, "content": HOSTILE},
+            {"role": "user", "content": [{"type": HOSTILE}, {"type": "image_url", "image_url": {"url": HOSTILE}}]},
+            {HOSTILE: HOSTILE, "role": "user", "content": "?"},
+        ],
+    }
+    answer = {
+        "model": HOSTILE,
+        "choices": [{"message": {"role": "assistant", "content": HOSTILE}, "finish_reason": HOSTILE}],
+    }
+    svg = {"type": "image_url", "image_url": {"url": "data:image/svg+xml," + HOSTILE}}
+    lane = "m/" + HOSTILE.replace("/", "|")
+    page = ((b"Content-Type", b"text/html"), (b"X-" + IN_HEADER, IN_HEADER))
+    events = ((b"Content-Type", b"text/event-stream"),)
+    asks = (
+        Ask("m", MODEL, call, json.dumps(answer).encode(), headers=(agentruns.JSON_TYPE,)),
+        Ask(lane, MODEL, call | {"messages": [{"role": "user", "content": [svg]}]}, json.dumps(answer).encode()),
+        get("m", "x?" + "".join(one for one in HOSTILE if one.isascii() and one.isprintable()), HOSTILE, headers=page),
+        Ask("m", "https://service.test/s", headers=events, stream=(f"event: {HOSTILE}\ndata: {HOSTILE}\n\n".encode(),)),
+        Ask("m", MODEL, call, json.dumps({"error": {"message": HOSTILE}}).encode(), 500, (agentruns.JSON_TYPE,)),
+    )
+    asks = (*asks, get("m", "y", '{"<b onclick=alert(8)>": "\\ud800 alone"}', headers=(agentruns.JSON_TYPE,)))
+    first = (
+        Lane(t=1, id="m", what=HOSTILE, name=HOSTILE),
+        Lane(t=1, id=lane, what="thread", name=HOSTILE, origin=("m", 0, 0)),
+        Note(t=2, what=HOSTILE, text=HOSTILE),
+        Value(t=3, lane="m", n=0, what="tool", name=HOSTILE, content=b"1", length=1, digest="ab"),
+    )
+    return records(asks, first=first)
+
+
+def hostile_tape(folder: Path) -> Path:
+    head = Head(
+        by=HOSTILE, started_at="2026-01-02T03:04:05.000000Z", argv=(HOSTILE, "\u202e", "/x/" + HOSTILE), cwd=HOSTILE
+    )
+    (folder / "t.tape.jsonl.gz").write_bytes(agentruns.tape_bytes(hostile_records(), head))
+    return folder / "t.tape.jsonl.gz"
+
+
+def look_at_all(page: Page) -> None:
+    """Every exchange in every tab, and every view."""
+    for _ in range(6):
+        page.keyboard.press("j")
+        for key in "123456c":
+            page.keyboard.press(key)
+            expect(page.locator(".detail .body, .context")).to_be_visible()
+        page.keyboard.press("c")
+    page.keyboard.press("?")
+    page.keyboard.press("Escape")
+    for key in "tth":
+        page.keyboard.press(key)
+    for x, y in ((40, 30), (600, 30)):
+        page.locator("canvas").hover(position={"x": x, "y": y})
+
+
+ELEMENTS = "[...document.querySelectorAll('#app *')].map(one => one.localName)"
+OURS = {
+    *("div", "header", "h1", "h2", "h3", "h4", "span", "button", "input", "form", "canvas", "p", "section", "pre", "b"),
+    *("nav", "kbd", "table", "tbody", "tr", "th", "td", "details", "summary", "ins", "del"),
+}
 
 
 def test_what_a_tape_says_is_text(chromium: Browser, tmp_path: Path) -> None:
-    asks = (
-        say("m", HOSTILE, answer=HOSTILE, call_id=HOSTILE),
-        get("m", "x", HOSTILE, headers=((b"X-" + HOSTILE.encode("ascii", "replace"), HOSTILE.encode()),)),
-    )
-    tape = write(tmp_path / "t.tape.jsonl.gz", *asks, names={"m": HOSTILE})
+    tape = hostile_tape(tmp_path)
     loaded, ending = load(tape)
     file = tmp_path / "run.html"
     file.write_bytes(b"".join(single_file(loaded, ending, HOSTILE, tape.read_bytes())))
     page = chromium.new_page()
     watched = Watched(page, file.as_uri())
     page.goto(file.as_uri())
-    expect(page.locator(".row")).to_have_count(2)
-    for key in ("j", "1", "2", "3", "4", "5", "6", "j", "1", "2", "3", "4", "5", "6", "1"):
-        page.keyboard.press(key)
-        expect(page.locator(".detail .body")).to_be_visible()
-    page.keyboard.press("k")
-    expect(page.locator(".message").first).to_contain_text("<img src=x onerror=alert(2)>")
-    expect(page.locator(".message").first).to_contain_text("\\u{202e}evil\\u{202c}")
-    expect(page.locator(".message").first).to_contain_text("\\u{1b}[31mred")
-    assert page.locator("#app img, #app svg, #app script").count() == 0
+    expect(page.locator(".row")).to_have_count(6)
+    look_at_all(page)
+    assert set(page.evaluate(ELEMENTS)) <= OURS
+    page.evaluate("tp.state.set({number: 1, tab: 'conversation', view: ''})")
+    message = page.locator(".message").first
+    expect(message).to_contain_text("<img src=x onerror=alert(2)>")
+    expect(message).to_contain_text("\\u{202e}evil\\u{202c} \\u{2028}")
+    expect(message).to_contain_text("\\u{1b}[31mred")
+    page.evaluate("tp.state.set({number: 6, tab: 'response'})")
+    expect(page.locator(".detail pre")).to_contain_text("\\ud800 alone")
+    scripts = page.evaluate("[...document.querySelectorAll('script:not([type])')].length")
+    assert scripts == len(SCRIPTS) + 1
+    assert watched.said == []
+    page.close()
+
+
+def test_what_two_tapes_say_is_text(chromium: Browser, tmp_path: Path) -> None:
+    ours, _ = load(hostile_tape(tmp_path))
+    theirs = run(say("m", HOSTILE + "2", answer=HOSTILE + "3"), get("m", "x", HOSTILE + "4"), names={"m": HOSTILE})
+    file = tmp_path / "diff.html"
+    file.write_bytes(b"".join(diff_file(RunDiff(diff_tapes(ours, theirs), (HOSTILE, HOSTILE)), HOSTILE)))
+    page = chromium.new_page()
+    watched = Watched(page, file.as_uri())
+    page.goto(file.as_uri())
+    expect(page.locator(".row")).to_have_count(8)
+    for number in range(1, 9):
+        page.evaluate(f"tp.state.set({{number: {number}, tab: 'difference', view: ''}})")
+        expect(page.locator(f".detail[data-number='{number}'] .difference")).to_be_visible()
+    assert set(page.evaluate(ELEMENTS)) <= OURS
     assert watched.said == []
     page.close()

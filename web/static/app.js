@@ -38,6 +38,7 @@
     }
     if (model.timeless && store.get().axis === 'time') store.set({ axis: 'order' });
     document.title = tp.spelled(model.tape.name) + ' · tapeproxy';
+    root.textContent = '';
     tp.render(html`<${Page} model=${model} store=${store} />`, root);
     addEventListener('hashchange', function () { store.set(readHash()); });
     store.watch(writeHash);
