@@ -14,6 +14,8 @@ from zipfile import ZipFile
 import pytest
 from packaging.requirements import Requirement
 
+from tapeproxy.web.assets import LICENCES, ONLINE, SCRIPTS, STYLE
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ["proxy", "addons", "tapes", "cli", "testing", "shim", "hints", "plugin", "web"]
 GOLDEN = ROOT / "tests" / "golden" / "v1.tape.jsonl.gz"
@@ -55,6 +57,8 @@ def test_wheel_ships_every_module(wheel: Path) -> None:
     source = {f"tapeproxy/{path.relative_to(ROOT)}" for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
     assert {name for name in shipped(wheel) if name.endswith(".py")} == source | {"tapeproxy/__init__.py"}
     assert "tapeproxy/py.typed" in shipped(wheel)
+    page = {f"tapeproxy/web/{name}" for name in (*SCRIPTS, ONLINE, STYLE, LICENCES)}
+    assert {name for name in shipped(wheel) if name.endswith((".js", ".css", "LICENSES.txt"))} == page
     scripts = {f"tapeproxy/{path.relative_to(ROOT)}" for path in (ROOT / "shim").rglob("*.cjs")}
     assert {name for name in shipped(wheel) if name.endswith(".cjs")} == scripts != set()
 
