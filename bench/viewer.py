@@ -24,7 +24,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from browser import CHROMIUM, FLAGS  # pyright: ignore[reportMissingImports]  # tests/ is on the path by now
+from browser import CHROMIUM, FLAGS, until  # pyright: ignore[reportMissingImports]  # tests/ is on the path by now
 from longtapes import write_long  # pyright: ignore[reportMissingImports]  # as above
 
 from tapeproxy.proxy.tapefile import load
@@ -71,8 +71,8 @@ def main() -> None:
 def measure(browser: Browser, what: str, url: str, trace: Path) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(url)
-    page.wait_for_function("window.tp && tp.painted")
-    page.wait_for_function("tp.model.ranked")
+    until(page, "window.tp && tp.painted")
+    until(page, "tp.model.ranked")
     painted, contentful = page.evaluate(
         "[tp.painted, (performance.getEntriesByName('first-contentful-paint')[0] || {}).startTime]"
     )

@@ -62,7 +62,8 @@ def run(folder: Path, *words: str) -> None:
 def shoot(browser: Browser, file: Path, name: str, keys: str) -> None:
     page = browser.new_page(viewport={"width": 1100, "height": 560}, color_scheme="light")
     page.goto(file.as_uri())
-    page.wait_for_function("window.tp && tp.painted && tp.model.ranked")
+    while not page.evaluate("window.tp && tp.painted && tp.model.ranked"):
+        page.wait_for_timeout(20)
     for key in keys:
         page.keyboard.press(key)
         page.evaluate("new Promise(requestAnimationFrame)")

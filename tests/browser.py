@@ -49,3 +49,12 @@ class Watched:
     def _asked(self, url: str, own: str) -> None:
         if not url.startswith((own, "data:", "blob:")):
             self.said.append(f"request: {url}")
+
+
+def until(page: Page, script: str) -> None:
+    """Wait until an expression is true. Playwright's own way needs `eval`, which the page's policy forbids."""
+    for _ in range(1000):
+        if page.evaluate(script):
+            return
+        page.wait_for_timeout(10)
+    raise AssertionError(f"it never came: {script}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import agentruns
 import pytest
-from browser import Watched, browser, needs_chromium
+from browser import Watched, browser, needs_chromium, until
 from difftapes import MODEL, Ask, get, records, say, streamed
 from playwright.sync_api import Browser, Page, expect
 
@@ -72,7 +72,7 @@ def test_pictures_are_shown_where_the_tape_has_them(opened: Open) -> None:
     page.keyboard.press("j")
     expect(page.locator(".detail img")).to_have_count(1)
     expect(page.locator(".detail")).to_contain_text("https://example.com/cat.png")
-    page.wait_for_function("document.querySelector('.detail img').naturalWidth === 1")
+    until(page, "document.querySelector('.detail img').naturalWidth === 1")
 
 
 def test_results_of_tools_stand_with_their_calls(opened: Open) -> None:
@@ -127,19 +127,19 @@ def test_what_the_chosen_exchange_has_nothing_to_do_with_is_dimmed(opened: Open)
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("h")
-    page.wait_for_function("tp.lanes.causal !== null")
+    until(page, "tp.lanes.causal !== null")
     apart = "tp.model.rows.filter(row => tp.lanes.apart(row)).map(row => row.number)"
     assert page.evaluate(apart) == [3]
     roles = page.evaluate("tp.model.edges.map(edge => [edge[0], edge[3], tp.lanes.role(edge)])")
     assert sorted(role for *_, role in roles) == ["", "future", "past"]
     page.keyboard.press("h")
-    page.wait_for_function("tp.lanes.causal === null")
+    until(page, "tp.lanes.causal === null")
 
 
 def test_a_mark_says_what_was_read(opened: Open) -> None:
     value = Value(t=50_000_000, lane="m", n=0, what="tool", name="look", content=b"1", length=1, digest="ab")
     page = opened(get("m", "x"), get("m", "y"), first=(Note(t=20_000_000, what="bypass", text="a tunnel"), value))
-    page.wait_for_function("tp.lanes.seenMarks.length === 2")
+    until(page, "tp.lanes.seenMarks.length === 2")
     for at, words in ((0, "note: a tunnel"), (1, "tool: look")):
         x, y = page.evaluate(f"tp.lanes.seenMarks[{at}].slice(0, 2)")
         page.locator("canvas").hover(position={"x": x + 1, "y": y + 1})

@@ -42,7 +42,10 @@ tp.Lanes = class {
   fit() {
     var span = this.span();
     // An agent that takes seconds to begin: all is shown from when something happened.
-    if (this.axis === 'time' && this.model.rows.length) span[0] = this.model.rows.reduce(function (first, row) { return Math.min(first, row.at); }, span[1]);
+    if (this.axis === 'time' && this.model.rows.length) {
+      var told = this.model.marks.find(function (mark) { return mark[2] !== 'clock'; });
+      span[0] = this.model.rows.reduce(function (first, row) { return Math.min(first, row.at); }, told ? told[1] : span[1]);
+    }
     var pad = (span[1] - span[0]) * 0.02;
     this.from = span[0] - pad;
     this.to = span[1] + pad;
