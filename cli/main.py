@@ -53,6 +53,10 @@ COMMANDS: dict[str, _Lazy] = {
         "serve", "command", "Show tapes in a browser: lanes, exchanges, conversations, streams, as they are recorded."
     ),
     "view": _Lazy("view", "command", "Write a tape, or two to compare, as one page that opens from disk, offline."),
+    "view": _Lazy("view", "command", "Write a tape as one page that opens from disk, offline."),
+    "why": _Lazy(
+        "why", "command", "Show where the words of a request come from: answers, tools, files, or the agent itself."
+    ),
     "cat": _Lazy("cat", "command", "Print a tape as plain JSON."),
     "export": _Lazy("export", "command", "Write what is on a tape in a format of others."),
     "diff": _Lazy("diff", "command", "Show where two runs part, and what is other in each lane."),

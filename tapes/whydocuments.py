@@ -1,0 +1,66 @@
+"""What `why` found, as a JSON object and in words. Pure."""
+
+from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.valuekinds import value_kind
+from tapeproxy.tapes.why import Span, Why
+from tapeproxy.tapes.whysources import Told
+
+
+def why_document(why: Why) -> Json:
+    """`event`, `previous`, `fresh`, `whole`, and `texts`: place, text and spans. See `tapeproxy why --help`."""
+    return {
+        "event": why.number,
+        "previous": why.previous,
+        "fresh": why.fresh,
+        "whole": why.whole,
+        "texts": [
+            {"place": text.place, "text": text.text, "spans": [_span(span) for span in text.spans]}
+            for text in why.texts
+        ],
+    }
+
+
+def told_words(told: Told) -> str:
+    """What a source is, in a few words: `the answer of event 2, $.text`."""
+    match told.kind:
+        case "answer":
+            return f"the answer of event {told.number}, {told.leaf.place}"
+        case "value":
+            where = f" at {told.where}" if told.where else ""
+            place = f", {told.leaf.place}" if told.leaf.keys else ""
+            return f"{told.what} {told.name}{where} ({told.lane}#{told.n}){place}"
+        case "argv":
+            return f"the command line, {told.leaf.place}"
+        case "cwd":
+            return "the folder that the agent ran in"
+
+
+def own_words(span: Span) -> str:
+    """What is to be said of words that come from nowhere."""
+    kind = value_kind(span.text)
+    return f"the agent's own: it looks like a {kind}" if kind and kind != "number" else "the agent's own words"
+
+
+def _span(span: Span) -> Json:
+    out: Json = {"start": span.start, "end": span.end, "text": span.text}
+    if span.told is None:
+        out["source"] = None
+        out["looks_like"] = value_kind(span.text) or None
+    else:
+        out["source"] = _told(span.told) | {"start": span.told_start, "end": span.told_end}
+        out["others"] = [_told(told) for told in span.others]
+        out["came"] = [_span(one) for one in span.came]
+    if span.passed is not None:
+        out["asked_in"] = {"event": span.passed[0], "path": span.passed[1]}
+    if span.since is not None:
+        out["since"] = span.since
+    return out
+
+
+def _told(told: Told) -> Json:
+    out: Json = {"kind": told.kind, "path": told.leaf.place, "words": told_words(told)}
+    if told.kind == "answer":
+        out["event"] = told.number
+    if told.kind == "value":
+        out |= {"lane": told.lane, "n": told.n, "what": told.what, "name": told.name, "where": told.where or None}
+    return out
