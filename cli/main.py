@@ -53,7 +53,11 @@ COMMANDS: dict[str, _Lazy] = {
         "serve", "command", "Show tapes in a browser: lanes, exchanges, conversations, streams, as they are recorded."
     ),
     "view": _Lazy("view", "command", "Write a tape, or two to compare, as one page that opens from disk, offline."),
-    "view": _Lazy("view", "command", "Write a tape as one page that opens from disk, offline."),
+    "tui": _Lazy(
+        "tui",
+        "command",
+        "Look at a tape in the terminal: lanes, exchanges, conversations, streams; or at what two tapes differ in.",
+    ),
     "why": _Lazy(
         "why", "command", "Show where the words of a request come from: answers, tools, files, or the agent itself."
     ),

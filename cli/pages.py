@@ -149,17 +149,17 @@ def exchange_page(exchange: Exchange, of: int, screen: Screen) -> Iterator[str]:
     facts += [f"lane {request.lane}"] if request.lane else []
     facts += ["inside: served by the run itself"] if request.inside else []
     yield screen.paint(printable(", ".join(facts)), "bright_black")
-    yield from _header_lines(request.headers)
+    yield from header_lines(request.headers)
     yield ""
     if call is not None:
-        yield from _conversation(call, screen)
+        yield from conversation_lines(call, screen)
         yield ""
         yield from _parameter_lines(exchange, call, screen)
     else:
-        yield from _body_lines("request", exchange.request_body, request.headers, screen)
+        yield from body_lines("request", exchange.request_body, request.headers, screen)
     if response is not None:
         yield from _response_lines(exchange, response, call, screen)
-    yield from _chunk_lines(exchange, screen)
+    yield from chunk_lines(exchange, screen)
     yield from message_lines(exchange, screen)
     yield _end_line(exchange, screen)
 
@@ -167,20 +167,21 @@ def exchange_page(exchange: Exchange, of: int, screen: Screen) -> Iterator[str]:
 def _response_lines(exchange: Exchange, response: Response, call: Call | None, screen: Screen) -> Iterator[str]:
     for status, headers in response.informational:
         yield f"{status} (informational)"
-        yield from _header_lines(headers)
+        yield from header_lines(headers)
     line = f"{response.status} {response.reason.decode('latin-1')}".rstrip()
     colour = "red" if response.status >= 400 else "green"
     yield f"{screen.paint(printable(line), colour, bold=True)}  {printable(response.http)}, framing: {response.framing}"
-    yield from _header_lines(response.headers)
+    yield from header_lines(response.headers)
     yield ""
     if call is not None and (call.answer is not None or call.error):
-        yield from _answer(call, screen)
+        yield from answer_lines(call, screen)
         yield ""
     else:
-        yield from _body_lines("response", exchange.response_body, response.headers, screen)
+        yield from body_lines("response", exchange.response_body, response.headers, screen)
 
 
-def _header_lines(headers: Headers) -> Iterator[str]:
+def header_lines(headers: Headers) -> Iterator[str]:
+    """Headers as they came, redacted values marked."""
     for name, value in headers:
         yield f"  {printable(name.decode('latin-1'))}: {_safe(value.decode('latin-1'))}"
 
@@ -205,14 +206,15 @@ def _parameter_lines(exchange: Exchange, call: Call, screen: Screen) -> Iterator
     yield ""
 
 
-def _conversation(call: Call, screen: Screen) -> Iterator[str]:
+def conversation_lines(call: Call, screen: Screen) -> Iterator[str]:
     """What was asked, as a conversation."""
     yield screen.paint(f"conversation ({call.dialect}, {printable(call.model or 'no model')})", bold=True)
     for message in call.messages:
         yield from _message_lines(message, screen)
 
 
-def _answer(call: Call, screen: Screen) -> Iterator[str]:
+def answer_lines(call: Call, screen: Screen) -> Iterator[str]:
+    """What the model answered, and why it stopped."""
     facts = [] if call.stop is None else [f"stop: {call.stop}"]
     facts += [] if call.tokens_in is None else [f"{call.tokens_in} tokens in"]
     facts += [] if call.tokens_out is None else [f"{call.tokens_out} tokens out"]
@@ -249,7 +251,7 @@ def _tag(call_id: str | None) -> str:
     return f"  [{call_id}]" if call_id else ""
 
 
-def _body_lines(whose: str, body: bytes, headers: Headers, screen: Screen) -> Iterator[str]:
+def body_lines(whose: str, body: bytes, headers: Headers, screen: Screen) -> Iterator[str]:
     """A body as people want to see it: JSON indented, text as it is, else its first bytes in hex; and a blank line."""
     if not body:
         return
@@ -283,7 +285,7 @@ def _hex_lines(data: bytes) -> Iterator[str]:
         yield f"  … and {size(len(data) - _HEX_BYTES)} more; --raw writes them all"
 
 
-def _chunk_lines(exchange: Exchange, screen: Screen) -> Iterator[str]:
+def chunk_lines(exchange: Exchange, screen: Screen) -> Iterator[str]:
     """When each chunk came, after the request; the middle of a long stream is left out."""
     for way, chunks in (("sent", exchange.uploads), ("received", exchange.chunks)):
         if not chunks:
@@ -321,5 +323,5 @@ def _end_line(exchange: Exchange, screen: Screen) -> str:
     end = exchange.end
     line = f"{end.how} after {duration(max(0, end.t - exchange.request.t))}"
     line += f": {end.error}" if end.error else ""
-    trailers = "".join(f"\n{line}" for line in _header_lines(end.trailers))
+    trailers = "".join(f"\n{line}" for line in header_lines(end.trailers))
     return screen.paint(printable(line), None if end.how == "complete" else "red") + trailers

@@ -30,6 +30,7 @@ COMMANDS = [
     *("cat T --pretty", "export T --to markdown", "diff T B", "diff B T --json", "diff T B --html x.html --force"),
     *("verify T", "scrub --check T", "fork T --at 2 --set $.response.a=1 --dry-run -- true"),
     "fork T --at 1 --status 500 --dry-run -- true",
+    *("why T --event 2", "why T --event 4 --path $ --json"),
 ]
 
 
