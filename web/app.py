@@ -26,6 +26,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tapeproxy.tapes.errors import TapeproxyError
 from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.why import Provenance, Wanted
+from tapeproxy.tapes.whydocuments import why_document
 from tapeproxy.web.assets import ONLINE, POLICY, SCRIPTS, STYLE, asset
 from tapeproxy.web.comparing import Comparisons
 from tapeproxy.web.details import details
@@ -124,6 +126,7 @@ class _Server:
             ("/api/diff", self._diff, "GET"),
             ("/api/diff/exchanges/{number:int}", self._diff_exchange, "GET"),
             ("/api/diff/differences/{number:int}", self._diff_differences, "GET"),
+            ("/api/tapes/{name}/why", self._why, "GET"),
             ("/api/tapes/{name}/plan", self._plan, "POST"),
             ("/api/tapes/{name}/fork", self._fork, "POST"),
             ("/api/forks/{number:int}", self._fork_state, "GET"),
@@ -238,6 +241,19 @@ class _Server:
             return find(self._library.open(request.path_params["name"]).look().tape, text)
 
         return JSONResponse({"numbers": await run_in_threadpool(make)})
+
+    async def _why(self, request: Request) -> Response:
+        """Where words come from: `event`, and `path`, `text`, `start` and `end` as `tapes.why.Wanted` has them."""
+        params = request.query_params
+        ends = [_number(request, name, 0) if name in params else None for name in ("start", "end")]
+        wanted = Wanted(params.get("path"), params.get("text"), *ends)
+
+        def make() -> str:
+            shown = self._library.open(request.path_params["name"])
+            found = Provenance(shown.look().tape, shown.causality()).why(_number(request, "event", 0), wanted)
+            return _dump(why_document(found))
+
+        return _json(await run_in_threadpool(make))
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]

@@ -10,7 +10,14 @@ _HERE: Final = Path(__file__).parent
 SCRIPTS: Final = (
     *("vendor/htm-preact.js", "vendor/noble-blake3.js"),
     *("static/base.js", "static/source.js", "static/model.js", "static/lanes.js", "static/verify.js"),
-    *("static/detail.js", "static/contexts.js", "static/rundiff.js", "static/fork.js", "static/app.js"),
+    *(
+        "static/detail.js",
+        "static/contexts.js",
+        "static/rundiff.js",
+        "static/fork.js",
+        "static/why.js",
+        "static/app.js",
+    ),
 )
 """Plain scripts, in the order in which they are loaded."""
 ONLINE: Final = "static/online.js"

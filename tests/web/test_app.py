@@ -7,6 +7,7 @@ from typing import Any
 import agentruns
 import httpx2
 import pytest
+from difftapes import say, write
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
@@ -207,3 +208,18 @@ def test_another_site_may_not_follow(client: TestClient) -> None:
     headers = {"host": HOST, "origin": "http://evil.test"}
     with pytest.raises(WebSocketDisconnect), client.websocket_connect(f"/api/tapes/{NAME}/live", headers=headers):
         pass
+
+
+def test_where_words_come_from(client: TestClient, folder: Path) -> None:
+    asks = (say("m", "Hello?", answer="words that come again"), say("m", "Hello?", "words that come again"))
+    write(folder / "two.tape.jsonl.gz", *asks)
+    at = "/api/tapes/two.tape.jsonl.gz/why"
+    (text,) = get(client, f"{at}?event=2").json()["texts"]
+    assert text["spans"][0]["source"]["event"] == 1
+    (text,) = get(client, f"{at}?event=2&path=$.messages[1].content&start=6&end=21").json()["texts"]
+    assert text["spans"][0]["text"] == "that come again"
+    (text,) = get(client, f"{at}?event=2&text=come%20again").json()["texts"]
+    assert [span["text"] for span in text["spans"]] == ["come again"]
+    for wrong in ("event=9", "event=2&path=$.nothing", "event=2&text=nowhere"):
+        assert get(client, f"{at}?{wrong}").status_code == 422
+    assert client.get(f"{at}?event=2").status_code == 401
