@@ -154,3 +154,20 @@ def test_without_a_terminal_it_says_so(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, [str(path), str(path)], standalone_mode=False)
     assert isinstance(result.exception, UsageError)
     assert "needs a terminal" in str(result.exception)
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_no_color_is_honoured(tape: Tape, monkeypatch: pytest.MonkeyPatch, no_color: str) -> None:
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    else:
+        monkeypatch.delenv("NO_COLOR", raising=False)
+
+    async def use(app: Viewer, pilot: Pilot[None]) -> None:
+        await pilot.pause()
+        styles = [segment.style for strip in app.screen._compositor.render_strips() for segment in strip]
+        shown = [style.color.triplet for style in styles if style and style.color and style.color.triplet]
+        assert shown
+        assert all(one.red == one.green == one.blue for one in shown) is bool(no_color)
+
+    drive(tape, use)
