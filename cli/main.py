@@ -42,6 +42,9 @@ COMMANDS: dict[str, _Lazy] = {
         "command",
         "Run a changed agent from its tape, ask anew only what changed, and write that on yes.",
     ),
+    "mcp": _Lazy(
+        "mcp", "command", "Run an MCP server on stdio, taped in a recording; in a replay the tape answers in its place."
+    ),
     "verify": _Lazy("verify", "command", "Check that a tape is whole and unchanged."),
     "scrub": _Lazy("scrub", "command", "Write a tape anew without secrets, or check it for them."),
     "doctor": _Lazy(

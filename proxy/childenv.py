@@ -4,8 +4,9 @@ Sources: curl(1), git-config(1) and the documents of requests, httpx, aiohttp, p
 (net/http, crypto/x509), cargo, httplib2, npm and uv.
 """
 
+import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -48,6 +49,12 @@ _CERTIFICATE = ("NODE_EXTRA_CA_CERTS", "DENO_CERT")
 OURS: tuple[str, ...] = (*_PROXY, *_NO_PROXY, *_BUNDLE, *_CERTIFICATE, "NODE_USE_ENV_PROXY", RUN_VARIABLE)
 """The names that every child gets. `child_environment` sets a few more where the parent has them."""
 
+REPLAY_VARIABLE = "TAPEPROXY_REPLAY"
+"""Set in replays and forks, with the shim or without: what passes by HTTP_PROXY comes from a tape."""
+BEFORE_VARIABLE = "TAPEPROXY_BEFORE"
+"""Set in recordings: a JSON object of the variables that we have changed and the user had set, as they were. An MCP
+server on stdio, which is outside of the run, gets them back."""
+
 # A proxy or an exception for one client or scheme would win over ours; without it they fall back to ours.
 _OVERRIDING = re.compile(
     r"(no_)?(grpc|ws|wss|ftp|socks|pip|cargo_http|yarn_https?|npm_config(_https?)?|global_agent_https?)_proxy"
@@ -55,6 +62,8 @@ _OVERRIDING = re.compile(
     re.IGNORECASE,
 )
 # A second place for roots, which OpenSSL adds to SSL_CERT_FILE: one place is enough to reason about.
+# Pinned by the shim, or led to it.
+PINNED: tuple[str, ...] = ("PYTHONHASHSEED", "TMPDIR", "NODE_OPTIONS", "SSL_CERT_DIR")
 # What opens the user's encrypted tapes is no business of an agent's.
 _REMOVED = ("SSL_CERT_DIR", *SECRETS)
 
@@ -63,13 +72,17 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
-    """What the child is to be told. `placeholders` maps each secret variable set when recording to a stand-in."""
+    """What the child is to be told. `placeholders` maps each secret variable set when recording to a stand-in.
+
+    `replay`: what passes by the proxy comes from a tape, or is refused.
+    """
 
     proxy_url: str
     bundle: Path
     certificate: Path
     run_id: str
     placeholders: Mapping[str, str] = field(default_factory=dict[str, str])
+    replay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +122,7 @@ def child_environment(parent: Mapping[str, str], settings: ChildSettings) -> dic
     return kept | placeholders | _ours(parent, settings)
 
 
-def _ours(parent: Collection[str], settings: ChildSettings) -> dict[str, str]:
+def _ours(parent: Mapping[str, str], settings: ChildSettings) -> dict[str, str]:
     bundled = (*_BUNDLE, *(name for name in _BUNDLE_IF_SET if name in parent))
     return {
         **dict.fromkeys(_PROXY, settings.proxy_url),
@@ -118,7 +131,14 @@ def _ours(parent: Collection[str], settings: ChildSettings) -> dict[str, str]:
         **dict.fromkeys(_CERTIFICATE, str(settings.certificate)),
         "NODE_USE_ENV_PROXY": "1",  # Node 24 and 22.21; before that Node has no proxy of its own
         RUN_VARIABLE: settings.run_id,
+        **({REPLAY_VARIABLE: "1"} if settings.replay else _before(parent)),
     }
+
+
+def _before(parent: Mapping[str, str]) -> dict[str, str]:
+    names = (*OURS, *_BUNDLE_IF_SET, *PINNED)
+    changed = {name: parent[name] for name in parent if name in names or _OVERRIDING.fullmatch(name)}
+    return {BEFORE_VARIABLE: json.dumps(changed)} if changed else {}
 
 
 def upstream_of(parent: Mapping[str, str]) -> UpstreamWorld:

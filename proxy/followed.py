@@ -13,6 +13,7 @@ from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.tapes.hints import CALLS, HINTS
+from tapeproxy.tapes.mcptaping import McpTaping
 from tapeproxy.tapes.records import Head, Record, Request
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import Troubles
@@ -62,6 +63,7 @@ class FollowedTape:
         self._tmpdir: Path | None = None
         self._values: ValueReader | None = None
         self._served = ServedRequests()
+        self._mcp: McpTaping | None = None
 
     def create(self, settings: RecordSettings, head: Head) -> None:
         """Make the file. Raises TapeExistsError, TapeWriteError."""
@@ -123,7 +125,17 @@ class FollowedTape:
         for line in self._served.learn(port, number, request):
             self._take(line)
 
+    def end_servers(self) -> None:
+        """The run is over, and so are the MCP servers on stdio whose end nobody told of."""
+        if self._mcp is not None:
+            self._mcp.finish(self.now())
+
     def _take(self, line: Line) -> None:
+        if line["k"] == "mcp":
+            # One sidecar line may be several records, and a request is named by the number of its own.
+            self._mcp = self._mcp or McpTaping(self._redactor, self._epoch, self.writer)
+            self._mcp.take(line, self.writer.now())
+            return
         known = self._served.resolve(line)
         if known is None:
             return

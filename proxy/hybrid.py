@@ -292,6 +292,7 @@ class Forking:
             ca.certificate,
             self._run.run_id,
             {name: placeholder(name) for name in self._absent},
+            replay=True,
         )
         return child_environment(self._given, child) | settings.guard.variables(self._given)
 

@@ -85,6 +85,7 @@ class Recording:
         await self._wire.drain(LINGER)
         await self._wire.stop()
         self._followed.drain()
+        self._followed.end_servers()
         duration = self.tape.now()
         failure = self._note_failures()
         if outcome is not None:

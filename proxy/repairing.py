@@ -4,6 +4,7 @@ Knows files; what is kept and what is said about it is `tapes/repairing.py`'s.
 """
 
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +20,7 @@ from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import assemble
 from tapeproxy.tapes.lanes import ANSWER, SERVE, START
+from tapeproxy.tapes.mcptaping import McpTaping
 from tapeproxy.tapes.records import Edge, Lane, Note, Record, Value
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.repairing import Kept, Losses, closing_note, rewritten, told
@@ -105,8 +107,14 @@ def _leftovers(folder: Path, kept: Kept, environment: Mapping[str, str]) -> tupl
     epoch, added, left_out = epoch_ns(kept.head.started_at), list[Record](), 0
     values = ValueReader(redactor, bytes.fromhex(kept.head.seed or ""), epoch)
     sidecars = Sidecars(folder)
+    servers, said = McpTaping(redactor, epoch, kept.servers), 0
     try:
         for line in sidecars.drain():
+            if line["k"] == "mcp":
+                said += line.get("what") == "client"
+                if redactable:
+                    servers.take(line, sys.maxsize)
+                continue
             is_value = line["k"] == "value"
             record = values.read(line, kept.t) if is_value else to_record(line, kept.t, epoch, redactor)
             if record is None or not kept.lacks(record):
@@ -119,7 +127,8 @@ def _leftovers(folder: Path, kept: Kept, environment: Mapping[str, str]) -> tupl
             if isinstance(record, Lane) and record.name is not None and not redactable:
                 record = Lane(t=record.t, id=record.id, what=record.what, origin=record.origin)
             added.append(record)
-        return added, left_out + sidecars.unfinished
+        left_out += 0 if redactable else max(said - kept.servers.taped, 0)
+        return [*kept.servers.added, *added], left_out + sidecars.unfinished
     finally:
         sidecars.release()
 

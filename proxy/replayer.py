@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tapeproxy.tapes.answers import SWITCHED, Answer, dropped, flaw, render
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.hosts import is_loopback
+from tapeproxy.tapes.hosts import is_loopback, is_mcp_stdio
 from tapeproxy.tapes.identity import Target, origin_of, parse_target, read_body, read_target
 from tapeproxy.tapes.interleaving import Wait
 from tapeproxy.tapes.lanes import LaneTag, split_tag
@@ -206,7 +206,8 @@ class Replayer:
             decision = self._inject(self.faults, self._redacted(ask), (target, tag), asked.http10)
             if decision is not None:
                 return decision
-        goes_out = self._may_go_out(tag)
+        # A message to an MCP server on stdio can't go out: there is no such host.
+        goes_out = self._may_go_out(tag) and not is_mcp_stdio(target.host)
         if goes_out and self.fork is not None and self.fork.asks_anew(tag):
             return Upstream()
         if hit := self.index.take_exact(ask):
@@ -458,6 +459,9 @@ class Replayer:
             what = f"the tape was interrupted during exchange {exchange.number}: its answer is cut off there"
             self.violate(Violation("interrupted", summary_line(ask), what))
         answer = self._open_socket(exchange, ask, tag) if socket else render(exchange, http10=http10)
+        if is_mcp_stdio(parse_target(ask.url).host):
+            # `tapeproxy mcp` asks message by message, and holds back itself what has to wait.
+            answer = answer._replace(parts=(part._replace(due=0) for part in answer.parts))
         if self.wait(exchange) is not Wait.NOT:
             return Held(answer, exchange)
         self.order.delivered(exchange)

@@ -197,6 +197,7 @@ class Wire:
             self._ca.certificate,
             run.run_id,
             {name: placeholder(name) for name in placeholders(self.tape)},
+            replay=True,
         )
         return child_environment(parent, child) | self.settings.guard.variables(parent)
 

@@ -37,7 +37,7 @@ class Strangers:
             return None
         self._ports.add(port)
         pid = self._processes.owner(port)
-        if pid is None or pid in self._pids:
+        if pid is None or pid in self._pids or _is_ours(_words(pid)):
             return None
         if _is_python(pid):
             without, how = WITHOUT_SHIM, _how(pid)
@@ -50,6 +50,12 @@ class Strangers:
         argv = [os.fsdecode(word) for word in _words(pid)]
         text = f"{' '.join(argv)} (process {pid}{': ' if how else ''}{how})"
         return {"k": "note", "what": what, "text": text, "data": {"pid": pid, "argv": argv, "how": how}}
+
+
+def _is_ours(words: list[bytes]) -> bool:
+    """Whether this is `tapeproxy mcp`, which asks for what an MCP server on stdio has said."""
+    named = [word.rpartition(b"/")[2] for word in words[1:3]] if words[1:2] != [b"-m"] else words[2:4]
+    return named in ([b"tapeproxy", b"mcp"], [b"tapeproxy.cli.main", b"mcp"])
 
 
 def _how(pid: int) -> str:

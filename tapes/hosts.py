@@ -4,6 +4,8 @@ import functools
 import ipaddress
 import re
 
+MCP_STDIO = ".mcp-stdio.invalid"
+"""How the host of an exchange ends that stands for a message to an MCP server on stdio: there is no such host."""
 _NAMED = ("127.0.0.1", "::1")
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _LONGEST_NAME = 253
@@ -33,6 +35,11 @@ def loopback_literals(host: str) -> tuple[str, ...]:
     if not address.is_loopback:
         return ()
     return ("::1",) if address.version == 6 else (str(address),)
+
+
+def is_mcp_stdio(host: str) -> bool:
+    """Whether a host stands for an MCP server on stdio."""
+    return host.endswith(MCP_STDIO)
 
 
 def split_authority(authority: bytes) -> tuple[str, int] | None:

@@ -5,7 +5,7 @@ them come what the shims had written and nobody had taped yet, a note that says 
 that had no end gets none.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -15,6 +15,7 @@ from tapeproxy.tapes.decoder import Entry
 from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.errors import Place, TapeFormatError
 from tapeproxy.tapes.gzipping import Inflater
+from tapeproxy.tapes.hosts import is_mcp_stdio
 from tapeproxy.tapes.outcomes import REPAIRED
 from tapeproxy.tapes.records import (
     Chunks,
@@ -60,7 +61,11 @@ class Kept:
     ended: int = 0
     sealed: bool = False
     trace: TraceHasher = field(default_factory=TraceHasher)
+    servers: "ServerRecords" = field(init=False)
     _shims: Counter[bytes] = field(default_factory=Counter[bytes])
+
+    def __post_init__(self) -> None:
+        self.servers = ServerRecords(self)
 
     @property
     def unended(self) -> int:
@@ -79,12 +84,17 @@ class Kept:
         self.records, self.size, self.hash = entry.index + 1, self.size + entry.size, entry.hash
         if isinstance(record, Head):
             self.head = record
-        self.exchanges += isinstance(record, Request)
-        self.ended += isinstance(record, End)
+        self.count(record)
+        self.servers.see(entry.index, record)
         if isinstance(record, _TIMED):
             self.t = max(self.t, record.t)
         if isinstance(record, _FROM_SIDECARS):
             self._shims[_mark(record)] += 1
+
+    def count(self, record: Record) -> None:
+        """Take note of an exchange that begins or ends."""
+        self.exchanges += isinstance(record, Request)
+        self.ended += isinstance(record, End)
 
     def lacks(self, record: Record) -> bool:
         """Whether a record of a shim's is not on the tape. Ask once for each: one that is there counts once."""
@@ -93,6 +103,47 @@ class Kept:
             self._shims[mark] -= 1
             return False
         return True
+
+
+class ServerRecords:
+    """The records of MCP servers on stdio: those that a tape has, and those that its sidecar files have beyond.
+
+    They are made once more of the sidecar's lines, in their order, and `add` passes over those that are there. What is
+    new is in `added`, which follows the tape's last record at once.
+    """
+
+    def __init__(self, kept: Kept) -> None:
+        self.added: list[Record] = []
+        self.taped = 0
+        self._kept = kept
+        self._requests: defaultdict[tuple[bytes, bytes], deque[int]] = defaultdict(deque)
+        self._parts: Counter[int] = Counter()
+        self._indexes: set[int] = set()
+
+    def see(self, index: int, record: Record) -> None:
+        """Take note of a record of the tape."""
+        if isinstance(record, Request) and is_mcp_stdio(_host(record.url)):
+            assert isinstance(record.body, bytes)  # the decoder resolves references
+            self._requests[record.url, record.body].append(index)
+            self._indexes.add(index)
+            self.taped += 1
+        elif isinstance(record, Response | Chunks | End) and record.of in self._indexes:
+            self._parts[record.of] += 1
+
+    def add(self, record: Record) -> int:
+        """The number of a record, which is added if the tape has it not."""
+        if isinstance(record, Request):
+            assert isinstance(record.body, bytes)  # it was just made
+            if there := self._requests[record.url, record.body]:
+                return there.popleft()
+        elif isinstance(record, Response | Chunks | End) and self._parts[record.of]:
+            self._parts[record.of] -= 1
+            return record.of
+        index = self._kept.records + len(self.added)
+        self.added.append(record)
+        self._kept.count(record)
+        self._kept.trace.feed(index, record)
+        return index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +226,10 @@ def _mark(record: Record) -> bytes:
         return f"value {record.n} {record.lane}".encode("utf-8", "surrogatepass")
     fields = {name: value for name, value in record.to_json().items() if name != "t"}
     return orjson.dumps({"k": record.kind} | fields, option=orjson.OPT_SORT_KEYS)
+
+
+def _host(url: bytes) -> str:
+    return url.partition(b"://")[2].partition(b"/")[0].decode("latin-1")
 
 
 def _count(n: int, noun: str) -> str:

@@ -33,6 +33,7 @@ _OURS = (
     "env",
     "keygen",
     "ls",
+    "mcp",
     "prune",
     "repair",
     "scrub",

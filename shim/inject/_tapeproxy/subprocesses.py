@@ -112,7 +112,7 @@ def _executing(original: Callable[..., None]) -> Callable[..., None]:
     def execute_child(self: Any, args: Any, *rest: Any) -> None:
         # rest: executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell, then the
         # descriptors p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite; so from 3.9 to 3.14.
-        program = _program(args) if _is_agents() else None
+        program = _program(args) if _is_agents() and not _is_mcp(args) else None
         if program is None:
             original(self, args, *rest)
             return
@@ -159,6 +159,18 @@ def _program(args: Any) -> Program | None:
 
         taped = tapedvalues.take_program(name, lane)
     return Program(name, lane, taped)
+
+
+def _is_mcp(args: Any) -> bool:
+    """Whether this is `tapeproxy mcp`, which tapes what its server says, and says it in a replay."""
+    if isinstance(args, (str, bytes, os.PathLike)):
+        return False
+    words = [os.fsdecode(word) for word in args][:4]
+    if words[1:3] == ["-m", "tapeproxy.cli.main"]:
+        words = ["tapeproxy", *words[3:]]
+    elif len(words) > 1 and os.path.basename(words[1]) == "tapeproxy":
+        words = words[1:]  # behind its interpreter
+    return len(words) > 1 and os.path.basename(words[0]) == "tapeproxy" and words[1] == "mcp"
 
 
 def _command(args: Any) -> str:
