@@ -54,6 +54,7 @@ def details_document(details: Details) -> Json:
             {"kind": one.kind, "role": one.role, "a": one.taped, "b": one.asked, "text": one.text}
             for one in details.context
         ],
+        "tools": details.tools,
     }
 
 

@@ -178,6 +178,8 @@ def _same_rows(events: Sequence[Compared]) -> Iterator[str]:
 
 
 def _details(details: Details, event: Compared) -> Iterator[str]:
+    if details.tools:
+        yield f"<p>{_text(details.tools)}</p>"
     if details.context:
         yield "<h3>context</h3>"
         yield from _context(details.context, *details.messages)

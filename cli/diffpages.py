@@ -171,6 +171,8 @@ def _event_line(diff: TapeDiff, event: Compared, screen: Screen) -> str:
 
 
 def _detail_lines(details: Details, screen: Screen, indent: str) -> Iterator[str]:
+    if details.tools:
+        yield indent + screen.paint(_safe(details.tools, screen), "yellow")
     for change in details.context:
         yield indent + _context_line(change, screen)
     for what, found in (("request", details.request), ("response", details.response)):

@@ -17,6 +17,7 @@ from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thought, ToolCall, ToolResult
 from tapeproxy.tapes.decoder import Ending
+from tapeproxy.tapes.dialects.mcp import read_mcp
 from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape
 from tapeproxy.tapes.indenting import indent_json
 from tapeproxy.tapes.meetings import names_of
@@ -114,7 +115,7 @@ def _cells(row: Row, names: Mapping[str, str] = MappingProxyType({})) -> list[Ce
         Cell(names.get(row.lane or "", row.lane or "")),
         Cell(row.method),
         Cell(row.target.host),
-        Cell(row.target.path),
+        Cell(row.target.path if row.mcp is None else f"{row.target.path}: {row.mcp.title}"),
         Cell(row.result, "red" if bad else "green"),
         Cell(row.model or "", "cyan"),
         Cell("" if row.tokens_in is None else str(row.tokens_in)),
@@ -149,6 +150,8 @@ def exchange_page(exchange: Exchange, of: int, screen: Screen) -> Iterator[str]:
     facts += [f"lane {request.lane}"] if request.lane else []
     facts += ["inside: served by the run itself"] if request.inside else []
     yield screen.paint(printable(", ".join(facts)), "bright_black")
+    if call is None and (message := read_mcp(exchange)) is not None:
+        yield screen.paint(f"MCP: {_safe(message.title)}", "cyan")
     yield from header_lines(request.headers)
     yield ""
     if call is not None:

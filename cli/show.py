@@ -69,7 +69,8 @@ def command(
     (at_ns, what, text, data) and lanes (id, name, what; those the tape tells of).
     Each of the exchanges has number, lane, method, scheme, host, path, query, status, how
     (complete, client-gone, upstream-cut, reset, connect-error; null: the tape stops before its end), dialect, model,
-    tokens_in, tokens_out, chunks, size, first_byte_ns, total_ns and error. With --rank, --vector or --lane they are in
+    mcp (of a message of MCP: method, name, arguments, result, error), tokens_in, tokens_out, chunks, size,
+    first_byte_ns, total_ns and error. With --rank, --vector or --lane they are in
     causal order (docs/CAUSALITY.md), and have rank and clock, too.
 
     For one exchange: exchange (as above); request (at_ns, method, url, http, alpn, inside, headers, body, chunks);

@@ -15,12 +15,14 @@ from tapeproxy.tapes.calls import read_answered, read_messages
 from tapeproxy.tapes.canonical import canonical_body
 from tapeproxy.tapes.contexts import ContextChange, context_changes, message_text
 from tapeproxy.tapes.conversation import Answered, Dialect, Media, Message, Part, Text, Thought, ToolCall, ToolResult
+from tapeproxy.tapes.dialects.mcp import read_mcp
 from tapeproxy.tapes.differences import Difference, body_differences, differences, json_differences
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.jsonvalues import read_json, write_json
 from tapeproxy.tapes.messages import spoken
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.sides import Event, Side, telling_headers
+from tapeproxy.tapes.toollists import listed, offered, tool_changes
 from tapeproxy.tapes.wording import excerpts
 
 type Change = Literal["request", "status", "ending", "response", "lane", "order"]
@@ -46,12 +48,14 @@ _CONVERSATION = re.compile(r"body \$\.(?:messages|input|instructions|system|prom
 @dataclass(frozen=True, slots=True)
 class Details:
     """How two exchanges differ. `request` and `response`: place by place. Of LLM calls, `context` is what happened to
-    the messages, which `request` leaves out then, and `messages` are those of both."""
+    the messages, which `request` leaves out then, and `messages` are those of both. `tools`: how the list of tools
+    changed that a model is offered, or that a server answers with."""
 
     request: tuple[Difference, ...] = ()
     response: tuple[Difference, ...] = ()
     context: tuple[ContextChange, ...] = ()
     messages: tuple[tuple[Message, ...], tuple[Message, ...]] = ((), ())
+    tools: str = ""
 
 
 def changes(ours: Side, theirs: Side, one: Event, other: Event) -> tuple[Change, ...]:
@@ -116,16 +120,22 @@ def details(ours: Side, theirs: Side, one: Event, other: Event) -> Details:
     answered: tuple[Difference, ...] = ()
     if one.answer != other.answer:
         answered = tuple(islice(_response(a, b, ours, dialects), _MOST))
-    return Details(tuple(asked), answered, context, (before, after))
+    return Details(tuple(asked), answered, context, (before, after), _tools(a, b))
 
 
 def gist(exchange: Exchange) -> str:
-    """What an exchange is about, in a few words: of an LLM call, its last message; empty for anything else."""
+    """What an exchange is about, in a few words: an LLM call's last message, a message of MCP; empty for others."""
     messages = _messages(exchange)
     if not messages:
-        return ""
+        call = read_mcp(exchange)
+        return "" if call is None else call.title
     text = " ".join(message_text(messages[-1])[:_GIST].split())
     return f"{messages[-1].role}: {excerpts(text, None)[0]}"
+
+
+def _tools(a: Exchange, b: Exchange) -> str:
+    asked = [offered(one.request.headers, one.request_body) for one in (a, b)]
+    return tool_changes(*asked) or tool_changes(listed(a), listed(b))
 
 
 def _messages(exchange: Exchange) -> tuple[Message, ...]:

@@ -40,6 +40,7 @@ def row_document(row: Row) -> Json:
         "how": row.how,
         "dialect": row.dialect,
         "model": row.model,
+        "mcp": None if row.mcp is None else row.mcp.to_json(),
         "tokens_in": row.tokens_in,
         "tokens_out": row.tokens_out,
         "chunks": row.chunks,

@@ -11,6 +11,7 @@ from tapeproxy.tapes.differences import Difference, difference_text, differences
 from tapeproxy.tapes.matching import Ask, Index, Miss
 from tapeproxy.tapes.nearness import Near, nearest
 from tapeproxy.tapes.requestlines import summary_line
+from tapeproxy.tapes.toollists import offered, tool_changes
 
 _MOST_DIFFERENCES = 100
 _LISTED = 20
@@ -33,7 +34,8 @@ class Explanation:
 
     `nearest` is the number of the taped exchange that comes closest (None: there is none), `score` from 0 to 1,
     `nearest_used` whether its answer was given out already, `why` what kept it from being taken. `context`: of LLM
-    calls, what happened to the messages. `waiting`: the first answers that are left, of `left` in all.
+    calls, what happened to the messages; `tools`: how the list of tools changed. `waiting`: the first answers that are
+    left, of `left` in all.
     """
 
     request: str
@@ -47,6 +49,7 @@ class Explanation:
     context: tuple[ContextChange, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     left: int = 0
+    tools: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """What a violation's JSON says beside kind, request and what."""
@@ -60,6 +63,7 @@ class Explanation:
                 "why": self.why,
                 "differences": [asdict(difference) for difference in self.differences],
                 "context": [asdict(change) for change in self.context],
+                "tools": self.tools,
             }
         return out
 
@@ -73,6 +77,8 @@ class Explanation:
             yield f"  nearest: exchange {self.nearest}, {self.score:.0%} alike; not taken, because {self.why}"
             if self.nearest_request != self.request:
                 yield f"           {self.nearest_request}"
+            if self.tools:
+                yield f"    {self.tools}"
             yield from _cut_list(self.context, limit, _context_line, "changes to the context")
             # What the context says in messages need not be said in JSON paths at length.
             yield from _cut_list(self.differences, limit // 3 if self.context else limit, self._text, "differences")
@@ -108,6 +114,7 @@ def explain(miss: Miss, index: Index) -> Explanation:
         tuple(islice(_context(miss.ask, near), _MOST_DIFFERENCES)),
         waiting,
         len(left),
+        tool_changes(offered(request.headers, near.exchange.request_body), offered(miss.ask.headers, miss.ask.body)),
     )
 
 

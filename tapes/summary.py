@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tapeproxy.tapes.calls import read_call
+from tapeproxy.tapes.dialects.mcp import McpCall, read_mcp
 from tapeproxy.tapes.exchanges import Exchange, Tape
 
 
@@ -25,7 +26,7 @@ class Row:
     nanoseconds after the request: to the first byte of the response's body (of its head, if it has none), and to the
     end; None where the tape does not say. `chunks` and `size` are the response body's, as it came, or of what a
     WebSocket's server sent. `dialect`, `model`
-    and the tokens are None for what is no LLM call.
+    and the tokens are None for what is no LLM call, `mcp` for what is no message of MCP.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Row:
     first_byte: int | None
     total: int | None
     error: str | None
+    mcp: McpCall | None = None
 
     @property
     def result(self) -> str:
@@ -97,6 +99,7 @@ def summarise(exchange: Exchange) -> Row:
         first_byte=_since(request.t, first),
         total=_since(request.t, None if end is None else end.t),
         error=call.error if call is not None and call.error else None if end is None else end.error,
+        mcp=read_mcp(exchange) if call is None else None,
     )
 
 

@@ -147,6 +147,7 @@ def test_the_document() -> None:
             "request": [],
             "response": [{"where": "body $.degrees", "a": "18", "b": "31", "words": "", "kind": ""}],
             "context": [],
+            "tools": "",
         },
     }
     assert found["outcome"][0]["where"] == "exit"

@@ -380,7 +380,7 @@ def test_the_hostile_text_is_hostile() -> None:
 
 
 ROW_FIELDS = {
-    *("number", "lane", "method", "scheme", "host", "path", "query", "status", "how", "dialect", "model"),
+    *("number", "lane", "method", "scheme", "host", "path", "query", "status", "how", "dialect", "model", "mcp"),
     *("tokens_in", "tokens_out", "chunks", "size", "first_byte_ns", "total_ns", "error"),
 }
 
@@ -428,6 +428,7 @@ def test_a_tape_as_json() -> None:
         "how": "complete",
         "dialect": None,
         "model": None,
+        "mcp": None,
         "tokens_in": None,
         "tokens_out": None,
         "chunks": 2,

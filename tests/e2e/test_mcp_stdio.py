@@ -302,6 +302,24 @@ end(server)
     assert runs.tape.read_bytes() == before
 
 
+def test_a_fork_serves_what_is_on_the_tape_and_starts_no_server(runs: Runs) -> None:
+    agent = """
+server = start()
+hear(server)
+first = ask(server, id=1, method="tools/call", params={"city": "Paris"})
+ask(server, id=2, method="tools/call", params={"city": first["result"][1]["city"]})
+end(server)
+"""
+    runs.record(agent)
+    child = str(runs.cli.cwd / "child.gz")
+    forked = runs.cli.run("fork", str(runs.tape), "--set", '2:$.result[1].city="Rome"', "-o", child)
+    said = forked.stdout.splitlines()
+    assert (forked.returncode, json.loads(said[2])["result"][1]) == (3, {"city": "Rome"}), forked.stderr
+    assert said[3].startswith('{"jsonrpc":"2.0","id":2,"error":{"code":470,')
+    replayed = runs.cli.run("replay", child)
+    assert (replayed.returncode, replayed.stdout) == (0, forked.stdout), replayed.stderr
+
+
 def test_a_second_process_of_a_server_has_answers_of_its_own(runs: Runs) -> None:
     once = 'server = start(); hear(server); ask(server, id=1, method="tools/call", params={}); end(server)\n'
     recorded = runs.record(once * 2)
