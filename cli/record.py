@@ -13,12 +13,14 @@ from tapeproxy.cli.leftover import after_recording
 from tapeproxy.cli.newtape import new_tape, record_to_new_tape
 from tapeproxy.cli.recorded import closing_lines, warner, warnings
 from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
+from tapeproxy.cli.reverseoption import reverse_option
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.unlocking import Secret
+    from tapeproxy.tapes.fronts import Front
 
 STOPPED = 6
 """Exit code of a run that was stopped because its tape could not be written whole."""
@@ -31,6 +33,7 @@ STOPPED = 6
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
 @click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM).")
 @click.option("--client-cert", type=click.Path(path_type=Path), help="A client certificate with its key (PEM).")
+@reverse_option
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
 @click.option(
     "--no-shim", is_flag=True, help="Tape the wire alone: leave the agent's clock and randomness as they are."
@@ -53,6 +56,7 @@ def command(
     maps: tuple[str, ...],
     upstream_ca: Path | None,
     client_cert: Path | None,
+    fronts: "tuple[Front, ...] | None",
     timeout: float | None,
     no_shim: bool,
     io: bool,
@@ -82,6 +86,10 @@ def command(
     5 s later), and the exit code is 6. What an agent has received is on the tape after a kill -9 of tapeproxy; after
     a power cut only with --fsync.
 
+    --reverse is for clients that know a base URL and no proxy: a port of this machine stands in front of URL, and its
+    address is in OPENAI_BASE_URL, ANTHROPIC_BASE_URL or the variable NAME. On the tape is the URL behind it: a tape
+    does not know by which way its requests came, and a replay takes them by any. It opens such ports by itself.
+
     --encrypt writes no plain tape at any time, and the name it chooses ends in .enc; a recorder that is killed leaves
     an encrypted tape that was interrupted. The passphrase or key file is given as for `encrypt`, the passphrase asked
     for before the agent starts.
@@ -108,6 +116,7 @@ def command(
         hosts=parse_map(maps),
         upstream_ca=upstream_ca,
         client_certs=client_cert,
+        fronts=fronts or (),
         timeout=timeout,
         shim=not no_shim,
         io=io,

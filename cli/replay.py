@@ -14,6 +14,7 @@ from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import printable, screen_of
 from tapeproxy.cli.replayed import listing, origins, silence, summary, unexplained, warnings
+from tapeproxy.cli.reverseoption import reverse_option
 from tapeproxy.cli.runoptions import RunOptions, run_options
 from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.replayed import Replayed, ReplaySettings
     from tapeproxy.proxy.replaying import Replaying
     from tapeproxy.tapes.faults import Fault
+    from tapeproxy.tapes.fronts import Front
     from tapeproxy.tapes.violations import Drift, Violation
 
 _SHOWN = 3
@@ -59,6 +61,7 @@ class Pace(click.ParamType[float | None]):
 )
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
 @run_options
+@reverse_option
 @unlock_options
 @click.option("--inject", multiple=True, metavar="FAULT", help="Give some requests a fault; see below.")
 @click.option("--explain", is_flag=True, help="After a violation or drift, run again and say which line it came from.")
@@ -82,6 +85,7 @@ def command(
     pace: float | None,
     port: int,
     run: RunOptions,
+    fronts: "tuple[Front, ...] | None",
     unlocking: Unlocking,
     inject: tuple[str, ...],
     explain: bool,
@@ -113,6 +117,8 @@ def command(
     of the clock, of chance or of the environment, at which line of your code, is in what was asked differently. The
     agent does everything twice then, what it does to files and databases too.
 
+    --reverse gives base URLs a port, as of record. Without it those get one that had one while recording.
+
     --own-tape makes a tape of what the agent asked in the replay, with the answers it got, the 470s too: for show, and
     for diff with the tape that was replayed. It replaces FILE.
     """
@@ -127,7 +133,7 @@ def command(
         click.echo(f"tapeproxy: replaying the last tape, {printable(str(path))}", err=True)
     faults = _faults(inject) if inject else ()
     settings = run.settings(path, agent_argv(ctx), pace=pace, port=port)
-    settings = dataclasses.replace(settings, faults=faults, ask=unlocking.ask)
+    settings = dataclasses.replace(settings, faults=faults, ask=unlocking.ask, fronts=fronts)
     if own_tape is not None:
         _check_own_tape(path, faulty=bool(faults))
     plan = settings.guard

@@ -17,13 +17,17 @@ from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.manyruns import many_settings, serve_many, stop_run
 from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
 from tapeproxy.cli.replay import Pace, Teller, tell
+from tapeproxy.cli.reverseoption import reverse_option
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.proxy.state import NoProxyError, State, already_running, clear_state, no_proxy, read_state, write_state
 from tapeproxy.tapes.errors import TapeWriteError, UsageError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.recorded import RecordSettings
+    from tapeproxy.proxy.recording import Recording
     from tapeproxy.proxy.replayed import ReplaySettings
+    from tapeproxy.proxy.replaying import Replaying
+    from tapeproxy.tapes.fronts import Front, Fronts
     from tapeproxy.tapes.redactionrules import RedactionRules
 
 
@@ -47,6 +51,7 @@ _LONG, _LONGEST = 3.0, 600.0
     help="With DIR: end a run that had no client for so long; 0: never.  [default: 3600]",
 )
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
+@reverse_option
 @rule_options
 @redact_options
 @click.pass_context
@@ -62,6 +67,7 @@ def command(
     ports: bool,
     idle: float | None,
     maps: tuple[str, ...],
+    fronts: "tuple[Front, ...] | None",
 ) -> int:
     """Run a proxy until it is stopped, for agents started elsewhere.
 
@@ -93,6 +99,8 @@ def command(
     many = folder or (Path(replayed) if replayed is not None and Path(replayed).is_dir() else None)
     if many is not None:
         _check_many(folder, replayed, output=output)
+        if fronts:
+            raise UsageError("--reverse is for one tape: by a port alone nobody says whose run it is")
         given = {"host": listen or "127.0.0.1", "port": port, "ports": ports, "idle": 3600.0 if idle is None else idle}
         redaction = _redaction(ctx, recorded=folder is not None)
         tapes = many_settings(many, **given, hosts=parse_map(maps), speed=pace, rules=rules, redaction=redaction)
@@ -105,7 +113,7 @@ def command(
         from tapeproxy.proxy.replayed import ReplaySettings
 
         tape = choose_tape(replayed)
-        serving = ReplaySettings(tape=tape, environment=environment, speed=pace, port=port, rules=rules)
+        serving = ReplaySettings(tape=tape, environment=environment, speed=pace, port=port, rules=rules, fronts=fronts)
         return asyncio.run(_serve(serving))
     from tapeproxy.proxy.recorded import RecordSettings
 
@@ -117,6 +125,7 @@ def command(
         force=force,
         port=port,
         hosts=parse_map(maps),
+        fronts=fronts or (),
         rules=rules,
         redaction=_redaction(ctx, recorded=True),
     )
@@ -180,7 +189,7 @@ async def _record(settings: "RecordSettings") -> int:
     from tapeproxy.proxy.recording import recording
 
     async with recording(settings, warner(strict=False)) as session:
-        with _announced(settings.environment, session.environment, "record", settings.tape, session.port):
+        with _announced(settings.environment, session, "record", settings.tape, session.fronts):
             await until_stopped()
             result = await session.finish(None)
     for line in (*warnings(result), *(() if result.failure is not None else closing_lines(result))):
@@ -196,7 +205,7 @@ async def _serve(settings: "ReplaySettings") -> int:
     session = await open_replay(settings, teller.notice)
     teller.begin(session)
     try:
-        with _announced(settings.environment, session.environment, "replay", settings.tape, session.port):
+        with _announced(settings.environment, session, "replay", settings.tape, session.wire.fronts):
             await until_stopped()
     finally:
         await session.stop()
@@ -206,13 +215,18 @@ async def _serve(settings: "ReplaySettings") -> int:
 
 
 @contextlib.contextmanager
-def _announced(parent: Mapping[str, str], child: Mapping[str, str], mode: str, tape: Path, port: int) -> Iterator[None]:
+def _announced(
+    parent: Mapping[str, str], session: "Recording | Replaying", mode: str, tape: Path, fronts: "Fronts"
+) -> Iterator[None]:
     from tapeproxy.proxy.childenv import difference
 
-    change = difference(parent, child)
+    port, change = session.port, difference(parent, session.environment)
     state = State(os.getpid(), mode, str(tape), port, dict(change.set), change.unset)
     write_state(state)
     click.echo(f'tapeproxy: listening on 127.0.0.1:{port}; in another shell here: eval "$(tapeproxy env)"', err=True)
+    for place, front in fronts.open.items():
+        named = f"{front.variable}=" if front.variable else ""
+        click.echo(f"tapeproxy: {named}{front.value(place)} stands in front of {front.base}", err=True)
     try:
         yield
     finally:

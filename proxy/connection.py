@@ -84,10 +84,13 @@ class Connection(asyncio.BufferedProtocol):
     """One connection: its bytes to a `Talk`, and back. `check`: see Http1.
 
     `authority` is that of the CONNECT, once there was one; `origin` scheme and authority of the requests in its tunnel;
-    `port` the client's own; `talk` what is spoken. `half_closed`: by the client, which may still read.
+    `port` the client's own; `talk` what is spoken. `half_closed`: by the client, which may still read. `is_front`:
+    whoever connects here knows of no proxy.
     """
 
-    def __init__(self, server: TapeServer, check: Callable[[Headers], Headers | bytes] | None = None) -> None:
+    def __init__(
+        self, server: TapeServer, check: Callable[[Headers], Headers | bytes] | None = None, *, is_front: bool = False
+    ) -> None:
         self.authority: bytes | None = None
         self.origin = b""
         self.port = 0
@@ -95,6 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         self.half_closed = False
         self.last_heard = server.loop.time()
         self._server = server
+        self._is_front = is_front
         self._transport: asyncio.Transport
         self._tls: TlsChannel | None = None
         self._tunnel_open = False  # the tunnel's first byte was seen
@@ -117,6 +121,9 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._socket: socket.socket = self._transport.get_extra_info("socket")
         self.port = self._transport.get_extra_info("peername", ("", 0))[1]
+        if self._is_front:
+            # By whatever name the client knows this machine, it asks this port.
+            self.origin = b"http://127.0.0.1:%d" % self._socket.getsockname()[1]
         self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

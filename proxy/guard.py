@@ -78,8 +78,10 @@ class GuardPlan:
     allow: tuple[HostPort, ...] = ()
     outside: frozenset[int] = frozenset()
 
-    def confinement(self, proxy_port: int) -> Callable[[], None] | None:
+    def confinement(self, *ours: int) -> Callable[[], None] | None:
         """What each child has to do between fork and exec (`preexec_fn`), if anything; good for many children.
+
+        `ours`: the ports that we listen on.
 
         Raises OSError, as does the step: then the child must not run.
         """
@@ -87,7 +89,7 @@ class GuardPlan:
             return None
         from tapeproxy.proxy import landlock
 
-        return landlock.confinement({proxy_port, *self._ports()})
+        return landlock.confinement({*ours, *self._ports()})
 
     @property
     def is_closed(self) -> bool:

@@ -6,12 +6,13 @@ exception handler and tells nobody why a port could not be had.
 """
 
 import abc
+import asyncio
 import errno
 import importlib.util
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,6 +28,7 @@ from tapeproxy.addons.untaped import Untaped
 from tapeproxy.proxy.alpn import Servers
 from tapeproxy.proxy.pemfiles import replace
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError
+from tapeproxy.tapes.fronts import Front, Fronts
 from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from mitmproxy.connection import Client as Client
     from mitmproxy.master import Master
 
+    from tapeproxy.addons.fronting import FrontIn
     from tapeproxy.addons.recorder import Recorder
     from tapeproxy.addons.sockets import Resets
     from tapeproxy.tapes.exchanges import Tape as TapeOnDisk
@@ -102,6 +105,8 @@ class MitmWire(abc.ABC):
         self._log = MitmLog(self.failures)
         self._master: Master | None = None
         self._server: Proxyserver
+        self._doors: list[asyncio.Server] = []
+        self._fronts: FrontIn
 
     @abc.abstractmethod
     def _taping(self, resets: "Resets") -> list[object]:
@@ -137,6 +142,22 @@ class MitmWire(abc.ABC):
             raise
         return self.port
 
+    async def open_door(self, host: str, port: int = 0) -> int:
+        """Listen on one more port of `host`; returns it. Raises PortInUseError."""
+        (instance,) = self._server.servers
+        try:
+            door = await asyncio.start_server(instance.handle_stream, host, port)
+        except OSError as error:
+            raise PortInUseError(host, port, (error.strerror or str(error)).lower()) from None
+        self._doors.append(door)
+        bound: int = door.sockets[0].getsockname()[1]
+        return bound
+
+    async def open_fronts(self, fronts: Iterable[Front]) -> Fronts:
+        """Open a port in front of each of these URLs. Raises PortInUseError."""
+        self._fronts.fronts = Fronts({await self.open_door("127.0.0.1", one.port): one for one in fronts})
+        return self._fronts.fronts
+
     async def drain(self, timeout: float = _GRACE) -> None:
         """Take no new clients, give exchanges under way `timeout` seconds, then disconnect everyone.
 
@@ -144,6 +165,7 @@ class MitmWire(abc.ABC):
         """
         if self._master is None:
             return
+        self._close_doors()
         await self._server.servers.update([])
         with anyio.move_on_after(timeout):
             await self._idle()
@@ -203,6 +225,7 @@ class MitmWire(abc.ABC):
 
     def _addons(self, resets: "Resets") -> list[object]:
         """Ours, in the order that their hooks run in: what is taped is what the client sent, not what we make of it."""
+        from tapeproxy.addons.fronting import FrontIn, FrontOut
         from tapeproxy.addons.hangup import HangUp
         from tapeproxy.addons.hostmap import HostMap
         from tapeproxy.addons.inline import InlineHooks
@@ -218,11 +241,14 @@ class MitmWire(abc.ABC):
             lambda host, port: None if bypasses(host, port, given.no_proxy) else upstream,
             self._speaks_http2,
         )
+        self._fronts = FrontIn(Fronts(), failures)
         addons: list[object] = [
             InlineHooks(failures),
             QuickAck(failures),
             resets,
+            self._fronts,
             *self._taping(resets),
+            FrontOut(failures),
             HangUp(resets, failures),
             *self._gates(),
             Negotiation(servers.speak_http2, failures, self._plain_port()),
@@ -280,8 +306,14 @@ class MitmWire(abc.ABC):
         reason = (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
         return WireError(f"the record wire cannot listen: {reason.lower()}", where=f"{given.host}:{given.port}")
 
+    def _close_doors(self) -> None:
+        for door in self._doors:
+            door.close()
+        self._doors.clear()
+
     async def _clean_up(self) -> None:
         master, self._master = self._master, None
+        self._close_doors()
         try:
             if master is not None:
                 await self._server.servers.update([])

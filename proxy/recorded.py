@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tapeproxy.proxy.supervisor import Outcome
+from tapeproxy.tapes.fronts import Front
 from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
 from tapeproxy.tapes.rules import Rule
 
@@ -44,7 +45,7 @@ class Within:
 class RecordSettings:
     """What to record, where to. `environment` is the user's; `hosts` are --map rules; `timeout` in seconds.
 
-    `rules` say by what a replay will tell requests apart.
+    `fronts`: base URLs that get a port in front of them. `rules` say by what a replay will tell requests apart.
     `strict` ends the run when the tape can't be written any more, or something could not be taped. `fsync` has the disk
     confirm all that is acknowledged. `within`: it is this interpreter that is recorded; then `shim` is of no account.
     `secret` encrypts the tape from its first byte on.
@@ -60,6 +61,7 @@ class RecordSettings:
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     upstream_ca: Path | None = None
     client_certs: Path | None = None
+    fronts: tuple[Front, ...] = ()
     timeout: float | None = None
     shim: bool = True
     within: Within | None = None

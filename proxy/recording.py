@@ -27,6 +27,7 @@ from tapeproxy.proxy.tapefile import TapeWriter, read_entries
 from tapeproxy.proxy.unlocking import Ask, ask_with
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.errors import TapeFormatError
+from tapeproxy.tapes.fronts import Fronts
 from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.machine import NOTE, Facts, Noticed, usable
 from tapeproxy.tapes.records import End, Exit, Note, Request
@@ -67,6 +68,7 @@ class Recording:
         self, tape: "FollowedTape", wire: TapingWire, environment: dict[str, str], settings: RecordSettings
     ) -> None:
         self.environment = environment
+        self.fronts = Fronts()
         self._followed = tape
         self._wire = wire
         self._settings = settings
@@ -173,6 +175,7 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
     await wire.start()
     wire.failures.at_first = lambda error: lost(f"something could not be taped: {error}")
     try:
+        fronts = await wire.open_fronts(settings.fronts)
         # Last, so that a port in use leaves no tape, and replaces none.
         environment = open_tape(settings, tape, f"{settings.host}:{wire.port}", key, redactor)
     except BaseException:
@@ -180,7 +183,10 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
         raise
     child = ChildSettings(f"http://{settings.host}:{wire.port}", bundle, ca.certificate, run_id)
     try:
-        yield Recording(tape, wire, child_environment(settings.environment, child) | environment, settings)
+        environment = child_environment(settings.environment, child) | environment | fronts.variables()
+        session = Recording(tape, wire, environment, settings)
+        session.fronts = fronts
+        yield session
     finally:
         await wire.stop()
 

@@ -10,6 +10,7 @@ from tapeproxy.proxy.shimming import IoMode
 from tapeproxy.proxy.supervisor import Outcome
 from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.fronts import Front
 from tapeproxy.tapes.reading import PLAIN, Reading
 from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.trace import join_parts, part_of
@@ -35,7 +36,8 @@ class ReplaySettings:
     None: if it has one. `edges`: compare where lanes learned of each other. `rules` are added to the tape's own, which
     `taped_rules` False leaves out. `call_sites`: the agent runs silently, and the shim tells of every read, also if the
     tape was recorded without it. `ask`: who knows the passphrase of an encrypted tape. `match`: whose answers a lane
-    may have; `position-not-content` compares no requests at all, and is for `minimize` alone.
+    may have; `position-not-content` compares no requests at all, and is for `minimize` alone. `fronts`: base
+    URLs that get a port in front of them; None: those that had one while recording.
     """
 
     tape: Path
@@ -59,6 +61,7 @@ class ReplaySettings:
     io: IoMode | None = None
     tools: "ToolMode" = "tape"
     ask: Ask = ask_environment
+    fronts: tuple[Front, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

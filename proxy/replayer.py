@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tapeproxy.tapes.answers import SWITCHED, Answer, dropped, flaw, render
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.fronts import Fronts, Led
 from tapeproxy.tapes.hosts import is_loopback, is_mcp_stdio
 from tapeproxy.tapes.identity import Target, origin_of, parse_target, read_body, read_target
 from tapeproxy.tapes.interleaving import Wait
@@ -88,7 +89,8 @@ class Replayer:
     False leaves out. `here`: facts of this machine. `fork`: what may go out to the world, where the tape is what a fork
     keeps of its own, and `anew` what it asks anew. `by_position_not_by_content`: see `tapes.positional`; for `minimize`
     alone. `absent`: whether a lane of the tape is not to run. `known`: of a tape that is still being read, how many
-    exchanges are there; see `is_certain`. Raises ValueError for a tape that can't be replayed.
+    exchanges are there; see `is_certain`. `fronts` are those that are open. Raises ValueError for
+    a tape that can't be replayed.
     """
 
     tape: Tape
@@ -116,6 +118,7 @@ class Replayer:
     fork: "ForkPlan | None" = None
     anew: tuple[Exchange, ...] = ()
     known: int | None = None
+    fronts: Fronts = field(default_factory=Fronts)
     reading: Reading = field(init=False)
     _redact_url: Callable[[bytes], bytes] = field(init=False)
     _redact_lane: Callable[[str], str] = field(init=False)
@@ -125,6 +128,7 @@ class Replayer:
     _taped_facts: Facts = field(init=False)
     _begun: bool = False
     _branched: bool = False
+    _led: Led | None = None
 
     def __post_init__(self) -> None:
         self._read()
@@ -159,6 +163,8 @@ class Replayer:
         """Whether what `decide` says now is what it would say if the tape had been read to its end."""
         if self.known is None:
             return True
+        if (led := self.fronts.led(asked.url)) is not None:
+            asked = asked._replace(url=led.url, headers=led.there(asked.headers))
         tag, headers = split_tag(asked.headers)
         if self.reading.rules and self.reading.rules.headers():
             headers = self.redactor.headers(headers)
@@ -182,6 +188,9 @@ class Replayer:
 
     def decide(self, asked: Asked) -> Decision:
         """What to do with a request."""
+        self._led = self.fronts.led(asked.url)
+        if self._led is not None:
+            asked = asked._replace(url=self._led.url, headers=self._led.there(asked.headers))
         self._begun = True
         # The body is redacted when that matters: what is the same as on the tape, byte for byte, needs no more care.
         tag, headers = split_tag(asked.headers)
@@ -458,7 +467,7 @@ class Replayer:
         if exchange.end is None:
             what = f"the tape was interrupted during exchange {exchange.number}: its answer is cut off there"
             self.violate(Violation("interrupted", summary_line(ask), what))
-        answer = self._open_socket(exchange, ask, tag) if socket else render(exchange, http10=http10)
+        answer = self._open_socket(exchange, ask, tag) if socket else render(self._seen(exchange), http10=http10)
         if is_mcp_stdio(parse_target(ask.url).host):
             # `tapeproxy mcp` asks message by message, and holds back itself what has to wait.
             answer = answer._replace(parts=(part._replace(due=0) for part in answer.parts))
@@ -486,6 +495,12 @@ class Replayer:
     def unsaid(self) -> "list[Unsaid]":
         """The WebSockets on which the client has said less than on the tape."""
         return [unsaid for talk in self.conversations if (unsaid := talk.unsaid()) is not None]
+
+    def _seen(self, exchange: Exchange) -> Exchange:
+        """The exchange as the client is to see it that is being answered."""
+        if self._led is None or (response := exchange.response) is None:
+            return exchange
+        return replace(exchange, response=replace(response, headers=self._led.back(response.headers)))
 
     def wait(self, exchange: Exchange) -> Wait:
         """Whether the answer of this exchange has to wait for other flows of the agent, and how."""

@@ -35,6 +35,7 @@ from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.fronts import Front, Fronts, parse_fronts
 from tapeproxy.tapes.hints import absent_lanes, nowhere
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.lanes import has_node
@@ -75,6 +76,7 @@ class Wire:
         served = settings.shim and tape.head.seed is not None and settings.tools == "tape"
         self._absent = absent_lanes(tape) if served else nowhere
         self._server: TapeServer | None = None
+        self.fronts = Fronts()
 
     @classmethod
     def open(cls, settings: ReplaySettings) -> Self:
@@ -135,6 +137,7 @@ class Wire:
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(self.settings.tape))) from None
         server = await self._serve(replayer, lambda host, port: is_loopback(host) and run.owns_port(port))
+        replayer.fronts = self.fronts
         session = Replaying(self, server, run)
         session.environment = self._environment(run)
         traced = self.settings.call_sites
@@ -185,8 +188,18 @@ class Wire:
         else:
             self.port = await server.start()
             self.address = f"127.0.0.1:{self.port}"
+            self._server = server  # from here on `stop` has it to stop
+            self.fronts = Fronts({await server.open_front(one.port): one for one in self._wanted_fronts()})
         self._server = server
         return server
+
+    def _wanted_fronts(self) -> tuple[Front, ...]:
+        if self.settings.fronts is not None:
+            return self.settings.fronts
+        try:
+            return parse_fronts(self.tape.head.reverse)
+        except UsageError as error:
+            raise TapeFormatError(f"its 'reverse' says: {error.what}", place=Place(str(self.settings.tape))) from None
 
     def _environment(self, run: RunProcesses) -> dict[str, str]:
         """What the agent gets, but for its shim."""
@@ -199,7 +212,7 @@ class Wire:
             {name: placeholder(name) for name in placeholders(self.tape)},
             replay=True,
         )
-        return child_environment(parent, child) | self.settings.guard.variables(parent)
+        return child_environment(parent, child) | self.settings.guard.variables(parent) | self.fronts.variables()
 
     def _trusted(self) -> Path:
         """A file of the roots that the agent is to trust: ours alone where it can reach nobody else.
@@ -252,7 +265,7 @@ class Replaying:
             self.environment,
             stop=stop,
             timeout=settings.timeout,
-            confine=settings.guard.confinement(self.port),
+            confine=settings.guard.confinement(self.port, *self.wire.fronts.open),
             stdio=_SILENT if settings.call_sites else stdio,
         )
 

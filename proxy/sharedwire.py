@@ -1,6 +1,5 @@
 """The record wire of many runs: one mitmproxy, and for each run what `proxy.recording` needs of a wire of its own."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -9,7 +8,6 @@ import anyio
 
 from tapeproxy.proxy.mitm import MitmWire, WireOptions
 from tapeproxy.tapes.credentials import RefusedError
-from tapeproxy.tapes.errors import PortInUseError
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
 
@@ -45,18 +43,6 @@ class SharedWire(MitmWire):
         self._resets: Resets
         self._switchboard: Switchboard
         self._runs: set[RunWire] = set()
-        self._doors: list[asyncio.Server] = []
-
-    async def open_door(self, host: str) -> int:
-        """Listen on one more port of `host`; returns it. Raises PortInUseError."""
-        (instance,) = self._server.servers
-        try:
-            door = await asyncio.start_server(instance.handle_stream, host, 0)
-        except OSError as error:
-            raise PortInUseError(host, 0, (error.strerror or str(error)).lower()) from None
-        self._doors.append(door)
-        port: int = door.sockets[0].getsockname()[1]
-        return port
 
     def run(
         self,
@@ -83,8 +69,6 @@ class SharedWire(MitmWire):
 
     async def drain(self, timeout: float = 0) -> None:
         """Take no new clients, and disconnect those that are there: the runs have to have ended."""
-        for door in self._doors:
-            door.close()
         await super().drain(timeout)
 
     def _taping(self, resets: "Resets") -> list[object]:

@@ -56,6 +56,7 @@ class TapeServer:
     room: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ + _RECORD)))
     loop: asyncio.AbstractEventLoop = field(init=False)
     _server: asyncio.Server | None = None
+    _fronts: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
     _sweep: asyncio.TimerHandle | None = None
     _woken: float | None = None
 
@@ -73,6 +74,17 @@ class TapeServer:
             raise PortInUseError(host, port, (error.strerror or str(error)).lower()) from None
         self._schedule_sweep()
         bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def open_front(self, port: int) -> int:
+        """Listen on one more port, which stands in front of a URL; returns it. Raises PortInUseError."""
+        host = self.serving.host
+        try:
+            front = await self.loop.create_server(lambda: Connection(self, is_front=True), host, port, backlog=BACKLOG)
+        except OSError as error:
+            raise PortInUseError(host, port, (error.strerror or str(error)).lower()) from None
+        self._fronts.append(front)
+        bound: int = front.sockets[0].getsockname()[1]
         return bound
 
     def serve_others(self) -> None:
@@ -120,8 +132,8 @@ class TapeServer:
         """Stop listening and drop every connection."""
         if self._sweep is not None:
             self._sweep.cancel()
-        if self._server is not None:
-            self._server.close()
+        for listening in filter(None, (self._server, *self._fronts)):
+            listening.close()
         self._drop()
         if self._server is not None:
             # A connection accepted while closing is never counted down (CPython 3.12), so the wait needs an end.

@@ -64,6 +64,8 @@ class Head:
     scrubbed: Json | None = None
     sealed_seed: str | None = None
     imported: Json | None = None
+    reverse: tuple[str, ...] = ()
+    no_tape: tuple[str, ...] = ()
     extra: Json = field(default_factory=dict)
 
     def to_json(self) -> Json:
@@ -93,6 +95,10 @@ class Head:
         }
         if self.threads:
             out["threads"] = True
+        if self.reverse:
+            out["reverse"] = self.reverse
+        if self.no_tape:
+            out["no_tape"] = self.no_tape
         optional |= {"parent": self.parent, "branch": self.branch, "edit": self.edit}
         optional |= {"scrubbed": self.scrubbed, "sealed_seed": self.sealed_seed, "imported": self.imported}
         return out | {k: v for k, v in optional.items() if v is not None} | self.extra

@@ -42,6 +42,8 @@ def is_wire(host: Any, port: Any) -> bool:
     """Whether these, as a client has them, mean the wire."""
     if isinstance(host, (bytes, bytearray)):
         host = host.decode("latin-1")
+    if port in settings.FRONTS and isinstance(host, str) and _normal(host) == _LOOPBACK[0]:
+        return True
     return _wire is not None and port == _wire[1] and isinstance(host, str) and _normal(host) == _wire[0]
 
 

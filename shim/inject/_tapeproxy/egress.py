@@ -47,7 +47,7 @@ def install() -> None:
     refuses = settings.REPLAY and level != "none"
     global watch
     private = _outside_ports() if level == "namespace" else None
-    rules = watch = Watch(settings.PROXY, settings.ALLOW, refuses, private)
+    rules = watch = Watch(settings.PROXY, settings.ALLOW, refuses, private, settings.FRONTS)
     kinds = {**KINDS, _PROBE: "probe"}
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
@@ -69,16 +69,36 @@ class Watch:
 
     `proxy` is HOST:PORT, `allow` a comma-separated list of them. `refuses`: whatever leaves the run fails, else it is
     only reported. `private`: nobody but the run is on our loopback, and these are ports of the one outside.
+    `fronts`: further ports of the proxy on loopback.
     """
 
-    __slots__ = ("_allow", "_busy", "_lines", "_private", "_proxy", "_refuses", "_reported", "_resolved", "works")
+    __slots__ = (
+        "_allow",
+        "_busy",
+        "_fronts",
+        "_lines",
+        "_private",
+        "_proxy",
+        "_refuses",
+        "_reported",
+        "_resolved",
+        "works",
+    )
 
-    def __init__(self, proxy: str, allow: str, refuses: bool, private: frozenset[int] | None) -> None:
+    def __init__(
+        self,
+        proxy: str,
+        allow: str,
+        refuses: bool,
+        private: frozenset[int] | None,
+        fronts: frozenset[int] = frozenset(),
+    ) -> None:
         self.works = False
         self._proxy = parse(proxy)
         self._allow = [parse(place) for place in allow.split(",") if place]
         self._refuses = refuses
         self._private = private
+        self._fronts = fronts
         self._reported: set[tuple[str, ...]] = set()
         self._lines = 0
         self._resolved: dict[str, set[bytes | None]] = {}
@@ -138,7 +158,7 @@ class Watch:
 
     def _is_within(self, host: str, port: int) -> bool:
         if is_loopback(host):
-            if not self._refuses or (port == self._proxy[1] and is_loopback(self._proxy[0])):
+            if not self._refuses or self._is_ours(port):
                 return True
             if self._private is not None:
                 return port not in self._private or _is_anybody_at(port)
@@ -148,9 +168,13 @@ class Watch:
 
     def is_live(self, host: str, port: int) -> bool:
         """Whether an address is the proxy's, or one that may be reached in a replay."""
-        if is_loopback(host) and port == self._proxy[1] and is_loopback(self._proxy[0]):
+        if is_loopback(host) and self._is_ours(port):
             return True
         return (host, port) == self._proxy or self._is_allowed(host, port)
+
+    def _is_ours(self, port: int) -> bool:
+        """Whether a port of loopback is the wire's."""
+        return port in self._fronts or (port == self._proxy[1] and is_loopback(self._proxy[0]))
 
     def _is_allowed(self, host: str, port: int) -> bool:
         names = [name for name, number in self._allow if number == port]

@@ -10,7 +10,7 @@ from _thread import get_ident
 
 from . import channel
 from .likeness import resemble
-from .settings import PLUMBING, SEED
+from .settings import FRONT_PORTS, PLUMBING, SEED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,8 +67,14 @@ def _note(key: Any, value: Any) -> None:
     if raw in values or len(values) >= _MOST_VALUES:
         return
     values.add(raw)
-    if name not in PLUMBING and not name.startswith("TAPEPROXY_"):
+    if name not in PLUMBING and not name.startswith("TAPEPROXY_") and not _leads_to_us(raw):
         channel.emit("env", name=name, digest=None if raw is None else digest(raw))
+
+
+def _leads_to_us(raw: bytes | None) -> bool:
+    """Whether a value is the address of a front, which has another port each time."""
+    host, _, rest = (raw or b"").partition(b":")[2].partition(b":")
+    return host == b"//127.0.0.1" and rest.partition(b"/")[0] in FRONT_PORTS
 
 
 def _of_a_walk(key: Any) -> bool:

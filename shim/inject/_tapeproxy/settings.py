@@ -51,6 +51,10 @@ ORIGIN = int(os.environ.get("TAPEPROXY_ORIGIN") or 0)
 """Nanoseconds: a monotonic clock reads wall clock - ORIGIN."""
 PROXY = os.environ.get("TAPEPROXY_PROXY", "")
 """HOST:PORT of the wire, or empty."""
+FRONTS = frozenset(int(port) for port in os.environ.get("TAPEPROXY_FRONTS", "").split(",") if port)
+"""Ports of the wire on loopback, each in front of a base URL."""
+FRONT_PORTS = frozenset(str(port).encode() for port in FRONTS)
+"""The same, as they stand in URLs."""
 TRACE = REPLAY and os.environ.get("TAPEPROXY_TRACE") == "1"
 """Whether to tell of every read: a replay that explains another one."""
 ALLOW = os.environ.get("TAPEPROXY_ALLOW", "")

@@ -1,0 +1,81 @@
+"""The ways to the wire: as a proxy, by a port in front of a URL, and by that through the proxy. A tape knows none."""
+
+import sys
+from pathlib import Path
+
+import httpx
+from authority import Authority
+from clirun import Cli
+from origin import Call, Origin
+
+from tapeproxy.proxy.tapefile import load
+
+AGENT = """
+import os, sys, urllib.request
+for number, way in enumerate(sys.argv[1:]):
+    base = os.environ.get("API_URL", "") if way != "proxy" else "https://api.example.com/v1"
+    proxies = urllib.request.ProxyHandler({}) if way == "front" else urllib.request.ProxyHandler()
+    with urllib.request.build_opener(proxies).open(f"{base}/start?n={number}", data=None) as answer:
+        print(answer.status, answer.url.partition("/end")[2], answer.read().decode())
+"""
+WAYS = ["proxy", "front", "front-by-proxy"]
+
+
+async def answer(call: Call) -> None:
+    """Redirects absolutely, as a server does that knows its own name; says what it was asked."""
+    name, target = call.request.header("host"), call.request.target
+    if "/start" in target:
+        await call.reply(b"", "302 Found", f"Location: https://{name}{target.replace('start', 'end')}")
+    else:
+        await call.reply(f"{name} {target}".encode())
+
+
+def test_a_tape_of_each_way_replays_by_every_other(cli: Cli, authority: Authority) -> None:
+    agent = [sys.executable, "-c", AGENT]
+    front = ["--reverse", "API_URL=https://api.example.com/v1"]
+    with Origin(answer, tls=authority.serving("127.0.0.1")) as origin:
+        upstream = ["--map", f"api.example.com={origin.url}", "--upstream-ca", str(authority.cert)]
+        recorded = cli.run("record", "-o", "t.tape.jsonl.gz", *upstream, *front, "--", *agent, *WAYS)
+    said = "".join(f"200 ?n={n} api.example.com /v1/end?n={n}\n" for n in range(3))
+    assert (recorded.returncode, recorded.stdout) == (0, said), recorded.stderr
+    tape, _ = load(cli.cwd / "t.tape.jsonl.gz")
+    asked = [f"https://api.example.com/v1/{what}?n={n}" for n in range(3) for what in ("start", "end")]
+    assert [exchange.request.url.decode() for exchange in tape.exchanges] == asked
+    assert {dict(exchange.request.headers)[b"Host"] for exchange in tape.exchanges} == {b"api.example.com"}
+    assert [exchange.request.n for exchange in tape.exchanges] == [*range(6)], "each has its place in its lane"
+
+    for turn in range(3):
+        ways = [*WAYS[turn:], *WAYS[:turn]]
+        replayed = cli.run("replay", "t.tape.jsonl.gz", "--", *agent, *ways)
+        assert (replayed.returncode, replayed.stdout) == (0, said), replayed.stderr
+        assert "6 of 6 exchanges served, 0 violations" in replayed.stderr
+        assert "API_URL" not in replayed.stderr, "its port is another one, and no difference"
+
+
+def test_what_is_not_on_the_tape_is_a_violation_by_a_front_too(cli: Cli, authority: Authority) -> None:
+    one = "import os, urllib.request as u; print(u.urlopen(os.environ['API_URL'] + '/%s').read().decode())"
+    with Origin(answer, tls=authority.serving("127.0.0.1")) as origin:
+        upstream = ["--map", f"api.example.com={origin.url}", "--upstream-ca", str(authority.cert)]
+        cli.run("record", "-o", "t.tape.jsonl.gz", *upstream, "--", sys.executable, "-c", "pass")
+    front = ["--reverse", "API_URL=https://api.example.com"]
+    replayed = cli.run("replay", "t.tape.jsonl.gz", *front, "--", sys.executable, "-c", one % "x")
+    assert replayed.returncode == 3
+    assert "GET https://api.example.com/x" in replayed.stderr
+
+
+def test_a_started_proxy_has_fronts_until_it_is_stopped(cli: Cli, tmp_path: Path) -> None:
+    with Origin(answer) as origin:
+        process = cli.start("start", "-o", "t.tape.jsonl.gz", "--reverse", f"API_URL={origin.url}/v1")
+        try:
+            variables = cli.run("env", "--wait", "30")
+            (line,) = [line for line in variables.stdout.splitlines() if line.startswith("export API_URL=")]
+            url = line.partition("'")[2].partition("'")[0]
+            assert httpx.get(f"{url}/end", trust_env=False).text == f"127.0.0.1:{origin.port} /v1/end"
+            assert cli.run("stop").returncode == 0
+        finally:
+            process.terminate()
+            said = process.communicate()[1]
+    assert process.returncode == 0, said
+    (exchange,) = load(tmp_path / "t.tape.jsonl.gz")[0].exchanges
+    assert exchange.request.url.decode() == f"{origin.url}/v1/end"
+    assert f"API_URL={url}" in said
