@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 MAX_BODY = 32 << 20
 """Bytes of request body in one record: as control characters in JSON it stays below the reader's line limit."""
+PASSED = "tapeproxy.passed"
+"""In a flow's metadata: it is not taped."""
 _PORTS = {"http": 80, "https": 443}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from tapeproxy.addons.endings import how_it_failed
 from tapeproxy.addons.exchange import TapedExchange
 from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.flows import MAX_BODY, declared_length, framing_of, is_grpc, url_of, version_of
+from tapeproxy.addons.flows import MAX_BODY, PASSED, declared_length, framing_of, is_grpc, url_of, version_of
 from tapeproxy.addons.h1fixes import informational_of
 from tapeproxy.addons.h2fixes import reset_of
 from tapeproxy.addons.passing import in_force
@@ -89,6 +89,8 @@ class Recorder:
 
     def requestheaders(self, flow: "HTTPFlow") -> None:
         with self.failures:
+            if PASSED in flow.metadata:
+                return
             if flow.request.method == "PRI":
                 return  # HTTP/2 after HTTP/1: refused, and noted by Untaped
             tag, headers = split_tag(flow.request.headers.fields)

@@ -16,6 +16,7 @@ from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_op
 from tapeproxy.cli.reverseoption import reverse_option
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.cli.unlocking import Unlocking, unlock_options
+from tapeproxy.cli.worldoptions import WorldOptions, world_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ STOPPED = 6
 @click.option("--force", is_flag=True, help="Replace the tape if it exists.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
-@click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM).")
-@click.option("--client-cert", type=click.Path(path_type=Path), help="A client certificate with its key (PEM).")
+@world_options
 @reverse_option
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
 @click.option(
@@ -54,8 +54,7 @@ def command(
     force: bool,
     port: int,
     maps: tuple[str, ...],
-    upstream_ca: Path | None,
-    client_cert: Path | None,
+    world: WorldOptions,
     fronts: "tuple[Front, ...] | None",
     timeout: float | None,
     no_shim: bool,
@@ -90,6 +89,11 @@ def command(
     address is in OPENAI_BASE_URL, ANTHROPIC_BASE_URL or the variable NAME. On the tape is the URL behind it: a tape
     does not know by which way its requests came, and a replay takes them by any. It opens such ports by itself.
 
+    The world is reached by the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, or --upstream-proxy, whose password is on
+    no tape. --client-cert is for servers that ask for one: CERT may hold the key, HOST is the server's name. --no-tape
+    is for hosts that must not be opened, as by clients that pin certificates: HOST, HOST:PORT, or *.HOST for all below.
+    The tape notes that they were called. A replay refuses them, or with --allow HOST:PORT has the agent call them.
+
     --encrypt writes no plain tape at any time, and the name it chooses ends in .enc; a recorder that is killed leaves
     an encrypted tape that was interrupted. The passphrase or key file is given as for `encrypt`, the passphrase asked
     for before the agent starts.
@@ -114,8 +118,10 @@ def command(
         force=force,
         port=port,
         hosts=parse_map(maps),
-        upstream_ca=upstream_ca,
-        client_certs=client_cert,
+        upstream_ca=world.upstream_ca,
+        upstream_proxy=world.upstream_proxy,
+        host_certs=world.client_certs,
+        no_tape=world.no_tape,
         fronts=fronts or (),
         timeout=timeout,
         shim=not no_shim,

@@ -20,6 +20,7 @@ UNTAPED = {
     "websocket-untaped": "WebSocket frames to {host} passed through untaped ({n}); a replay can't serve them",
     "refused-by-proxy": "a request to {host} was refused by the record wire itself ({n}) and is not on the tape",
     "tunnel-untaped": "a tunnel to {host} was not HTTP and passed through untaped ({n}); a replay can't serve it",
+    "no-tape": "{host} was called ({n}) and passed by untaped, as --no-tape says; a replay refuses it without --allow",
     "client-refused-ca": (
         "a client refused our certificate for {host} ({n}): it reads none of SSL_CERT_FILE, REQUESTS_CA_BUNDLE, "
         "CURL_CA_BUNDLE, NODE_EXTRA_CA_CERTS; give it the certificate of `tapeproxy ca`"

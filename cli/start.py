@@ -19,6 +19,7 @@ from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_op
 from tapeproxy.cli.replay import Pace, Teller, tell
 from tapeproxy.cli.reverseoption import reverse_option
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
+from tapeproxy.cli.worldoptions import WorldOptions, world_options
 from tapeproxy.proxy.state import NoProxyError, State, already_running, clear_state, no_proxy, read_state, write_state
 from tapeproxy.tapes.errors import TapeWriteError, UsageError
 
@@ -52,6 +53,7 @@ _LONG, _LONGEST = 3.0, 600.0
 )
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
 @reverse_option
+@world_options
 @rule_options
 @redact_options
 @click.pass_context
@@ -68,6 +70,7 @@ def command(
     idle: float | None,
     maps: tuple[str, ...],
     fronts: "tuple[Front, ...] | None",
+    world: WorldOptions,
 ) -> int:
     """Run a proxy until it is stopped, for agents started elsewhere.
 
@@ -99,6 +102,9 @@ def command(
     many = folder or (Path(replayed) if replayed is not None and Path(replayed).is_dir() else None)
     if many is not None:
         _check_many(folder, replayed, output=output)
+        if world.given:
+            fix = "leave them out: HTTPS_PROXY and SSL_CERT_FILE of `start` say how the world is reached"
+            raise UsageError("--upstream-ca, --upstream-proxy, --client-cert and --no-tape are for one tape", fix=fix)
         if fronts:
             raise UsageError("--reverse is for one tape: by a port alone nobody says whose run it is")
         given = {"host": listen or "127.0.0.1", "port": port, "ports": ports, "idle": 3600.0 if idle is None else idle}
@@ -125,6 +131,10 @@ def command(
         force=force,
         port=port,
         hosts=parse_map(maps),
+        upstream_ca=world.upstream_ca,
+        upstream_proxy=world.upstream_proxy,
+        host_certs=world.client_certs,
+        no_tape=world.no_tape,
         fronts=fronts or (),
         rules=rules,
         redaction=_redaction(ctx, recorded=True),

@@ -51,6 +51,6 @@ class ForkWire(RecordWire):
         from tapeproxy.addons.forkgate import ForkGate
 
         gate = ForkGate(self._judge, self._tape_port, self.failures)
-        untaped, recorder = super()._taping(resets)
+        *before, recorder = super()._taping(resets)
         self._recorder.ask(gate)
-        return [untaped, recorder, gate]
+        return [*before, recorder, gate]

@@ -26,6 +26,7 @@ from tapeproxy.addons.mitmlog import MitmLog
 from tapeproxy.addons.tape import Tape
 from tapeproxy.addons.untaped import Untaped
 from tapeproxy.proxy.alpn import Servers
+from tapeproxy.proxy.clientcerts import ClientCert, ClientCerts
 from tapeproxy.proxy.pemfiles import replace
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError
 from tapeproxy.tapes.fronts import Front, Fronts
@@ -77,7 +78,8 @@ class WireOptions:
 
     `confdir` holds our CA as `mitmproxy-ca.pem` (key and certificate). `hosts` are `--map` rules, host or host:port to
     base URL. `upstream` is the URL of the user's own proxy, `no_proxy` what bypasses it. `upstream_ca` is a PEM file of
-    roots trusted beside the public ones; `client_certs` a PEM file with key, or a folder of HOST.pem files.
+    roots trusted beside the public ones; `client_certs` a PEM file with key, or a folder of HOST.pem files;
+    `host_certs` are in their place. `no_tape`: hosts that pass by, of a wire with one tape.
     """
 
     confdir: Path
@@ -88,6 +90,8 @@ class WireOptions:
     no_proxy: tuple[str, ...] = ()
     upstream_ca: Path | None = None
     client_certs: Path | None = None
+    host_certs: tuple[ClientCert, ...] = ()
+    no_tape: tuple[str, ...] = ()
 
 
 class MitmWire(abc.ABC):
@@ -103,6 +107,7 @@ class MitmWire(abc.ABC):
         self.port = 0
         self._options = options
         self._log = MitmLog(self.failures)
+        self._certs = ClientCerts(options.host_certs)
         self._master: Master | None = None
         self._server: Proxyserver
         self._doors: list[asyncio.Server] = []
@@ -284,8 +289,8 @@ class MitmWire(abc.ABC):
             settings["mode"] = [f"upstream:{parse_upstream(given.upstream).spec}"]
         if given.upstream_ca is not None:
             settings["ssl_verify_upstream_trusted_ca"] = str(_trusted_roots(given.upstream_ca, given.confdir))
-        if given.client_certs is not None:
-            settings["client_certs"] = str(given.client_certs)
+        if (certs := self._certs.place() or given.client_certs) is not None:
+            settings["client_certs"] = str(certs)
         return settings
 
     async def _listen(self, master: "Master") -> None:
@@ -319,6 +324,7 @@ class MitmWire(abc.ABC):
                 await self._server.servers.update([])
                 await master.done()
         finally:
+            self._certs.close()
             self._log.detach()
             MitmWire._running = None
 
@@ -348,10 +354,16 @@ class RecordWire(MitmWire):
         return self._untaped.seen
 
     def _taping(self, resets: "Resets") -> list[object]:
+        from tapeproxy.addons.passby import PassBy
         from tapeproxy.addons.recorder import Recorder
+        from tapeproxy.addons.upstream import bypasses
 
         self._recorder = Recorder(self._tape, self._redactor, self._is_inside, resets, self.failures, self._untagged)
-        return [self._untaped, self._recorder]
+        given = self._options
+        direct = PassBy(
+            given.no_tape, lambda host, port: bypasses(host, port, given.no_proxy), self._untaped, self.failures
+        )
+        return [self._untaped, *([direct] if given.no_tape else ()), self._recorder]
 
     def _gates(self) -> list[object]:
         from tapeproxy.addons.insidegate import InsideGate

@@ -11,6 +11,7 @@ from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
 from tapeproxy.tapes.rules import Rule
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.clientcerts import ClientCert
     from tapeproxy.proxy.unlocking import Secret
 
 
@@ -45,7 +46,9 @@ class Within:
 class RecordSettings:
     """What to record, where to. `environment` is the user's; `hosts` are --map rules; `timeout` in seconds.
 
-    `fronts`: base URLs that get a port in front of them. `rules` say by what a replay will tell requests apart.
+    `host_certs` are client certificates in place of `client_certs`. `upstream_proxy` is a URL, perhaps with
+    credentials; None: the environment's. `no_tape`: hosts that pass by. `fronts`: base URLs that get a port in front of
+    them. `rules` say by what a replay will tell requests apart.
     `strict` ends the run when the tape can't be written any more, or something could not be taped. `fsync` has the disk
     confirm all that is acknowledged. `within`: it is this interpreter that is recorded; then `shim` is of no account.
     `secret` encrypts the tape from its first byte on.
@@ -61,6 +64,9 @@ class RecordSettings:
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     upstream_ca: Path | None = None
     client_certs: Path | None = None
+    host_certs: "tuple[ClientCert, ...]" = ()
+    upstream_proxy: str | None = None
+    no_tape: tuple[str, ...] = ()
     fronts: tuple[Front, ...] = ()
     timeout: float | None = None
     shim: bool = True

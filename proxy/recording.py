@@ -166,7 +166,7 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
     check_keys(settings.environment)
     ca = CertificateAuthority.open()
     key = load_key()
-    redactor = Redactor(key, secret_values(settings.environment), settings.redaction)
+    redactor = Redactor(key, _secrets(settings), settings.redaction)
     run_id = secrets.token_hex(8)
     bundle = ca.bundle(upstream_of(settings.environment).ca_file)
     run = RunProcesses(run_id)
@@ -214,6 +214,12 @@ async def record(settings: RecordSettings, lost: Lost = unheard) -> Recorded:
             return await session.finish(outcome)
 
 
+def _secrets(settings: RecordSettings) -> tuple[str, ...]:
+    """The values that must not stand on the tape."""
+    given = {"": settings.upstream_proxy} if settings.upstream_proxy else {}
+    return secret_values({**settings.environment, **given})
+
+
 def wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOptions:
     """How the wire of a recording listens, and whom it trusts."""
     world = upstream_of(settings.environment)
@@ -223,11 +229,13 @@ def wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOpti
         host=settings.host,
         port=settings.port,
         hosts=settings.hosts,
-        upstream=world.proxy,
+        upstream=settings.upstream_proxy or world.proxy,
         no_proxy=world.no_proxy,
         # A mapped host may be the fake provider, whose certificate is from our own authority.
         upstream_ca=ca.bundle(trusted) if settings.hosts else trusted,
         client_certs=settings.client_certs,
+        host_certs=settings.host_certs,
+        no_tape=settings.no_tape,
     )
 
 

@@ -16,6 +16,7 @@ from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.machine import Fact, Facts, facts_of, marks, usable
 from tapeproxy.tapes.matching import Ask, Card, Hit, Index, Miss
 from tapeproxy.tapes.order import CompletionOrder
+from tapeproxy.tapes.passing import passes
 from tapeproxy.tapes.positions import compare_positions, knows_sleeps
 from tapeproxy.tapes.reading import Reading, replay_reading, taped_reading
 from tapeproxy.tapes.records import Headers
@@ -159,6 +160,16 @@ class Replayer:
             self._read()
             self.index.use(used)
 
+    def passed_by(self, host: str, port: int, line: str) -> Violation | None:
+        """The violation of calling a host that passed the recording by; None where it did not."""
+        if not passes(self.tape.head.no_tape, host, port):
+            return None
+        what = (
+            f"the recording let {host} pass by untaped (--no-tape), so the tape has no answer of it; "
+            f"--allow {host}:{port} has the agent call it"
+        )
+        return Violation("no-tape", line, what)
+
     def is_certain(self, asked: Asked) -> bool:
         """Whether what `decide` says now is what it would say if the tape had been read to its end."""
         if self.known is None:
@@ -206,6 +217,8 @@ class Replayer:
             target = parse_target(ask.url)
         except ValueError as error:
             return self.violate(Violation("malformed", summary_line(ask), f"the request cannot be read: {error}"))
+        if self.tape.head.no_tape and (passed := self.passed_by(target.host, target.port, summary_line(ask))):
+            return self.violate(passed)
         loopback = is_loopback(target.host)
         if loopback and self.owns_port(target.port):
             return self._live(target.host, target.port, self._redacted(ask), tag)

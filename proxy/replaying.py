@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tapeproxy.proxy.ca import CertificateAuthority
-from tapeproxy.proxy.childenv import ChildSettings, child_environment
+from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
+from tapeproxy.proxy.guard import HostPort
 from tapeproxy.proxy.lockorder import keeps_order
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.replayed import DRIFT, TIMEOUT, VIOLATION, Replayed, ReplaySettings
@@ -39,6 +40,7 @@ from tapeproxy.tapes.fronts import Front, Fronts, parse_fronts
 from tapeproxy.tapes.hints import absent_lanes, nowhere
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.lanes import has_node
+from tapeproxy.tapes.passing import passes
 from tapeproxy.tapes.reading import taped_reading
 from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.tokens import placeholder
@@ -212,14 +214,30 @@ class Wire:
             {name: placeholder(name) for name in placeholders(self.tape)},
             replay=True,
         )
-        return child_environment(parent, child) | self.settings.guard.variables(parent) | self.fronts.variables()
+        return (
+            child_environment(parent, child)
+            | self.settings.guard.variables(parent)
+            | self.fronts.variables()
+            | self._past_us()
+        )
+
+    def _past_us(self) -> dict[str, str]:
+        """What has the agent call those hosts itself that passed the recording by and are allowed."""
+        hosts = ",".join(sorted({place.host for place in self._passing()}))
+        return {"NO_PROXY": hosts, "no_proxy": hosts} if hosts else {}
+
+    def _passing(self) -> list[HostPort]:
+        passing = self.tape.head.no_tape
+        return [place for place in self.settings.guard.allow if passes(passing, place.host, place.port)]
 
     def _trusted(self) -> Path:
         """A file of the roots that the agent is to trust: ours alone where it can reach nobody else.
 
         A client takes 15 ms to read the public ones, and httpx reads them four times for each of its clients.
         """
-        return self._ca.certificate if self.settings.guard.is_closed else self._ca.bundle()
+        if self.settings.guard.is_closed:
+            return self._ca.certificate
+        return self._ca.bundle(upstream_of(self.settings.environment).ca_file if self._passing() else None)
 
 
 class Replaying:

@@ -29,6 +29,7 @@ _FIXES = {
     "egress": "Send it through the proxy (HTTPS_PROXY), or let it pass: --allow HOST:PORT.",
     "websocket": "What the client sends has to be what is on the tape, in its order; see docs/LIMITS.md.",
     "tunnel": "Only HTTP is taped. If it may be live: --allow HOST:PORT.",
+    "no-tape": "It passed the recording by: record without --no-tape, or replay with --allow HOST:PORT.",
     "bypass": "Send it through the proxy (HTTPS_PROXY); if it may be live in a replay: --allow HOST:PORT.",
     "lane": "Another thread or task asked than on the tape: give each its own work, or replay with --match any.",
     "unused": "The program asked for less: something decides otherwise than when it was recorded.",
@@ -43,6 +44,7 @@ _PASSED = {
     "bypass": "bypass",
     "websocket-untaped": "websocket",
     "tunnel-untaped": "tunnel",
+    "no-tape": "no-tape",
     "client-refused-ca": "certificate",
 }
 """Notes on a tape that say that something is not on it, and what they are called here."""

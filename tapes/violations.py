@@ -29,6 +29,7 @@ type Kind = Literal[
     "egress",
     "websocket",
     "tunnel",
+    "no-tape",
     "malformed",
     "too-large",
     "interrupted",

@@ -1,13 +1,11 @@
 """The user's own proxy: which hosts go through it, with what credentials, and what never does."""
 
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 from authority import Authority
-from origin import PATIENCE, Call, Origin
+from corporate import corporate
+from origin import Call, Origin
 from recording import Recording, read_until
 
 from tapeproxy.addons.upstream import Upstream, bypasses, parse_upstream
@@ -18,70 +16,6 @@ type Make = Callable[..., Recording]
 
 async def hello(call: Call) -> None:
     await call.reply(call.request.target.encode())
-
-
-class Corporate:
-    """A CONNECT proxy that leads every tunnel to one port, whatever was asked for, and answers plain requests itself.
-
-    `heads` are the requests it saw.
-    """
-
-    def __init__(self, to: int) -> None:
-        self.heads: list[str] = []
-        self._to = to
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://us%40er:pa:ss@127.0.0.1:{self._server.getsockname()[1]}"
-        self._threads: list[threading.Thread] = []
-
-    def serve(self) -> None:
-        while True:
-            try:
-                client, _ = self._server.accept()
-            except OSError:
-                return
-            self._threads.append(threading.Thread(target=self._handle, args=(client,)))
-            self._threads[-1].start()
-
-    def _handle(self, client: socket.socket) -> None:
-        with client:
-            head = read_until(client, b"\r\n\r\n").decode()
-            self.heads.append(head)
-            if not head.startswith("CONNECT"):
-                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nproxy")
-                return
-            with socket.create_connection(("127.0.0.1", self._to), PATIENCE) as server:
-                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                back = threading.Thread(target=_pump, args=(server, client))
-                back.start()
-                _pump(client, server)
-                back.join()
-
-    def stop(self) -> None:
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        for thread in self._threads:
-            thread.join(PATIENCE)
-
-
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(65536):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass
-
-
-@contextmanager
-def corporate(to: int) -> Iterator[Corporate]:
-    proxy = Corporate(to)
-    thread = threading.Thread(target=proxy.serve)
-    thread.start()
-    try:
-        yield proxy
-    finally:
-        proxy.stop()
-        thread.join()
 
 
 AUTH = "Proxy-Authorization: Basic dXNAZXI6cGE6c3M="

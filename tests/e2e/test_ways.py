@@ -1,11 +1,13 @@
 """The ways to the wire: as a proxy, by a port in front of a URL, and by that through the proxy. A tape knows none."""
 
+import gzip
 import sys
 from pathlib import Path
 
 import httpx
 from authority import Authority
 from clirun import Cli
+from corporate import corporate
 from origin import Call, Origin
 
 from tapeproxy.proxy.tapefile import load
@@ -79,3 +81,53 @@ def test_a_started_proxy_has_fronts_until_it_is_stopped(cli: Cli, tmp_path: Path
     (exchange,) = load(tmp_path / "t.tape.jsonl.gz")[0].exchanges
     assert exchange.request.url.decode() == f"{origin.url}/v1/end"
     assert f"API_URL={url}" in said
+
+
+PINNED = """
+import ssl, sys, urllib.request
+url, cafile = sys.argv[1:]
+https = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=cafile))
+print(urllib.request.build_opener(https).open(url).read().decode())
+"""
+
+
+def test_a_host_that_passes_by_is_refused_in_a_replay_and_called_where_that_is_allowed(
+    cli: Cli, authority: Authority
+) -> None:
+    with Origin(answer, tls=authority.serving("127.0.0.1")) as origin:
+        place = f"127.0.0.1:{origin.port}"
+        agent = [sys.executable, "-c", PINNED, f"{origin.url}/own", str(authority.cert)]
+        recorded = cli.run("record", "-o", "t.tape.jsonl.gz", "--no-tape", "127.0.0.1", "--", *agent)
+        assert (recorded.returncode, recorded.stdout) == (0, f"{place} /own\n"), recorded.stderr
+        assert "127.0.0.1 was called (once) and passed by untaped" in recorded.stderr
+        assert load(cli.cwd / "t.tape.jsonl.gz")[0].exchanges == []
+
+        refused = cli.run("replay", "t.tape.jsonl.gz")
+        assert (refused.returncode, refused.stdout) == (3, "")
+        assert f"--allow {place} has the agent call it" in refused.stderr
+        assert len(origin.requests) == 1, "nobody was called"
+
+        allowed = cli.run("replay", "t.tape.jsonl.gz", "--allow", place)
+        assert (allowed.returncode, allowed.stdout) == (0, f"{place} /own\n"), allowed.stderr
+
+
+def test_the_password_of_an_upstream_proxy_is_nowhere(cli: Cli, authority: Authority) -> None:
+    with (
+        Origin(answer, tls=authority.serving("api.example.com")) as origin,
+        corporate(origin.port) as proxy,
+    ):
+        url = proxy.url.replace("pa:ss", "hunter2-and-more")
+        agent = [
+            sys.executable,
+            "-c",
+            "import urllib.request as u; print(u.urlopen('https://api.example.com/x').status)",
+        ]
+        options = ["--upstream-proxy", url, "--upstream-ca", str(authority.cert)]
+        recorded = cli.run("record", "-o", "t.tape.jsonl.gz", *options, "--", *agent)
+    assert (recorded.returncode, recorded.stdout) == (0, "200\n"), recorded.stderr
+    (head,) = proxy.heads
+    assert "Proxy-Authorization: Basic dXNAZXI6aHVudGVyMi1hbmQtbW9yZQ==" in head
+    text = gzip.decompress((cli.cwd / "t.tape.jsonl.gz").read_bytes()).decode() + recorded.stdout + recorded.stderr
+    assert "hunter2" not in text
+    assert "aHVudGVyMi" not in text
+    assert "proxy-authorization" not in text.lower()

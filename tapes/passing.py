@@ -1,0 +1,35 @@
+"""Hosts that pass by untaped (`--no-tape`): how they are written, and which they are. Pure; nothing is resolved."""
+
+import re
+from collections.abc import Iterable
+
+from tapeproxy.tapes.errors import UsageError
+
+_RULE = re.compile(r"(\*\.)?(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::([0-9]{1,5}))?", re.IGNORECASE)
+
+
+def parse_passing(texts: Iterable[str]) -> tuple[str, ...]:
+    """Read `HOST`, `*.HOST` (all below it, not itself) or either with `:PORT`. Raises UsageError."""
+    rules: list[str] = []
+    for text in texts:
+        found = _RULE.fullmatch(text)
+        if found is None or (found[3] is not None and not 0 < int(found[3]) <= 0xFFFF):
+            raise UsageError(
+                "--no-tape wants a host", where=text, fix="write HOST, HOST:PORT or *.HOST, without https://"
+            )
+        rules.append(text.lower())
+    return tuple(rules)
+
+
+def passes(rules: Iterable[str], host: str, port: int) -> bool:
+    """Whether one of these rules means this host (without brackets) and port."""
+    name = host.lower().rstrip(".").strip("[]")
+    return any(_means(rule, name, port) for rule in rules)
+
+
+def _means(rule: str, name: str, port: int) -> bool:
+    found = _RULE.fullmatch(rule)
+    if found is None or (found[3] is not None and int(found[3]) != port):
+        return False
+    wanted = found[2].lower().strip("[]")
+    return name.endswith(f".{wanted}") if found[1] else name == wanted
