@@ -79,7 +79,7 @@ def _await_state(seconds: float) -> State:
 def _taken(environment: Mapping[str, str]) -> set[str]:
     """The names to unset: those that every child of ours gets, and what else this shell has from us."""
     from tapeproxy.proxy.ca import home
-    from tapeproxy.proxy.childenv import OURS
+    from tapeproxy.proxy.childenv import JAVA_VARIABLE, OURS
     from tapeproxy.proxy.processes import RUN_VARIABLE
 
     names = set(OURS)
@@ -88,6 +88,9 @@ def _taken(environment: Mapping[str, str]) -> set[str]:
         names |= {name for name in environment if name.startswith("TAPEPROXY_") and name != "TAPEPROXY_HOME"}
         names.add("TAPEPROXY_LANE")  # the shim takes it out of our own environment
         names |= {name for name, value in environment.items() if value.startswith(f"{home()}{os.sep}")}
+        ours = [f"http://127.0.0.1:{port}" for port in environment.get("TAPEPROXY_FRONTS", "").split(",") if port]
+        names |= {name for name, value in environment.items() if value.rpartition("/v1")[0] in ours or value in ours}
+        names |= {name for name in (JAVA_VARIABLE,) if str(home()) in environment.get(name, "")}
     return names
 
 

@@ -34,6 +34,7 @@ STOPPED = 6
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
 @world_options
 @reverse_option
+@click.option("--java", is_flag=True, help="Lead Java here too, by JAVA_TOOL_OPTIONS, which each JVM tells on stderr.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
 @click.option(
     "--no-shim", is_flag=True, help="Tape the wire alone: leave the agent's clock and randomness as they are."
@@ -55,6 +56,7 @@ def command(
     port: int,
     maps: tuple[str, ...],
     world: WorldOptions,
+    java: bool,
     fronts: "tuple[Front, ...] | None",
     timeout: float | None,
     no_shim: bool,
@@ -125,6 +127,7 @@ def command(
         fronts=fronts or (),
         timeout=timeout,
         shim=not no_shim,
+        java=java,
         io=io,
         threads=threads,
         rules=given_rules(ctx),

@@ -62,6 +62,7 @@ class Pace(click.ParamType[float | None]):
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The proxy's port.  [default: a free one]")
 @run_options
 @reverse_option
+@click.option("--java", is_flag=True, help="Lead Java here too, by JAVA_TOOL_OPTIONS, as where it was recorded so.")
 @unlock_options
 @click.option("--inject", multiple=True, metavar="FAULT", help="Give some requests a fault; see below.")
 @click.option("--explain", is_flag=True, help="After a violation or drift, run again and say which line it came from.")
@@ -86,6 +87,7 @@ def command(
     port: int,
     run: RunOptions,
     fronts: "tuple[Front, ...] | None",
+    java: bool,
     unlocking: Unlocking,
     inject: tuple[str, ...],
     explain: bool,
@@ -133,7 +135,7 @@ def command(
         click.echo(f"tapeproxy: replaying the last tape, {printable(str(path))}", err=True)
     faults = _faults(inject) if inject else ()
     settings = run.settings(path, agent_argv(ctx), pace=pace, port=port)
-    settings = dataclasses.replace(settings, faults=faults, ask=unlocking.ask, fronts=fronts)
+    settings = dataclasses.replace(settings, faults=faults, ask=unlocking.ask, fronts=fronts, java=java)
     if own_tape is not None:
         _check_own_tape(path, faulty=bool(faults))
     plan = settings.guard

@@ -52,6 +52,7 @@ _LONG, _LONGEST = 3.0, 600.0
     help="With DIR: end a run that had no client for so long; 0: never.  [default: 3600]",
 )
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
+@click.option("--java", is_flag=True, help="Lead Java here too, by JAVA_TOOL_OPTIONS, which each JVM tells on stderr.")
 @reverse_option
 @world_options
 @rule_options
@@ -71,6 +72,7 @@ def command(
     maps: tuple[str, ...],
     fronts: "tuple[Front, ...] | None",
     world: WorldOptions,
+    java: bool,
 ) -> int:
     """Run a proxy until it is stopped, for agents started elsewhere.
 
@@ -105,6 +107,8 @@ def command(
         if world.given:
             fix = "leave them out: HTTPS_PROXY and SSL_CERT_FILE of `start` say how the world is reached"
             raise UsageError("--upstream-ca, --upstream-proxy, --client-cert and --no-tape are for one tape", fix=fix)
+        if java:
+            raise UsageError("--java is for one tape: Java gives a proxy no name and no password")
         if fronts:
             raise UsageError("--reverse is for one tape: by a port alone nobody says whose run it is")
         given = {"host": listen or "127.0.0.1", "port": port, "ports": ports, "idle": 3600.0 if idle is None else idle}
@@ -119,7 +123,15 @@ def command(
         from tapeproxy.proxy.replayed import ReplaySettings
 
         tape = choose_tape(replayed)
-        serving = ReplaySettings(tape=tape, environment=environment, speed=pace, port=port, rules=rules, fronts=fronts)
+        serving = ReplaySettings(
+            tape=tape,
+            environment=environment,
+            speed=pace,
+            port=port,
+            rules=rules,
+            fronts=fronts,
+            java=java,
+        )
         return asyncio.run(_serve(serving))
     from tapeproxy.proxy.recorded import RecordSettings
 
@@ -135,6 +147,7 @@ def command(
         upstream_proxy=world.upstream_proxy,
         host_certs=world.client_certs,
         no_tape=world.no_tape,
+        java=java,
         fronts=fronts or (),
         rules=rules,
         redaction=_redaction(ctx, recorded=True),

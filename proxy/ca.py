@@ -14,8 +14,11 @@ Opening a CA and naming its bundle lies on the start-up path of every replay, so
 connection to a host that was replayed before: its leaf is kept.
 """
 
+import contextlib
 import functools
 import os
+import re
+import warnings
 from datetime import UTC, datetime
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -27,6 +30,9 @@ from tapeproxy.proxy.pemfiles import CaError, PrivateFile
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Iterator
+
+    from cryptography import x509
 
     from tapeproxy.proxy.leaves import Issuer
 
@@ -51,6 +57,10 @@ def home() -> Path:
 
 
 _PROTOCOLS = {True: ["h2", "http/1.1"], False: ["http/1.1", "h2"], None: ["http/1.1"]}
+
+
+TRUST_PASSWORD = "changeit"
+"""Of the truststore: no secret, but Java wants one, and this is what its own has."""
 
 
 class CertificateAuthority:
@@ -110,6 +120,23 @@ class CertificateAuthority:
         if not path.exists():
             parts = [pemfiles.read_roots(source).rstrip() + b"\n" for source in sources]
             pemfiles.replace(path, b"".join(parts))
+        return path
+
+    def truststore(self, bundle: Path) -> Path:
+        """The certificates of a `bundle` as Java reads them (PKCS#12, `TRUST_PASSWORD`). Raises CaError."""
+        path = bundle.with_suffix(".p12")
+        if path.exists():
+            return path
+        from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+
+        try:
+            certificates = list(_readable(bundle.read_bytes()))
+            # Java wants a name for each, and no name twice.
+            named = [pkcs12.PKCS12Certificate(one, b"%d" % number) for number, one in enumerate(certificates)]
+            store = pkcs12.serialize_java_truststore(named, BestAvailableEncryption(TRUST_PASSWORD.encode()))
+        except (OSError, ValueError) as error:
+            raise CaError(f"no truststore for Java can be made: {error}", where=str(bundle)) from None
+        pemfiles.replace(path, store)
         return path
 
     def server_context(
@@ -217,3 +244,13 @@ def _certifi() -> Path:
     import certifi
 
     return Path(certifi.where())
+
+
+def _readable(pem: bytes) -> "Iterator[x509.Certificate]":
+    """The certificates that can be read: of the public roots one or the other is not as it should be."""
+    from cryptography import x509
+
+    for text in re.findall(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", pem, re.DOTALL):
+        with warnings.catch_warnings(), contextlib.suppress(ValueError):
+            warnings.simplefilter("ignore")
+            yield x509.load_pem_x509_certificate(text)

@@ -67,6 +67,8 @@ PINNED: tuple[str, ...] = ("PYTHONHASHSEED", "TMPDIR", "NODE_OPTIONS", "SSL_CERT
 # What opens the user's encrypted tapes is no business of an agent's.
 _REMOVED = ("SSL_CERT_DIR", *SECRETS)
 
+JAVA_VARIABLE = "JAVA_TOOL_OPTIONS"
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -75,6 +77,7 @@ class ChildSettings:
     """What the child is to be told. `placeholders` maps each secret variable set when recording to a stand-in.
 
     `replay`: what passes by the proxy comes from a tape, or is refused.
+    `truststore`: the roots as Java reads them, where Java is to be told.
     """
 
     proxy_url: str
@@ -83,6 +86,7 @@ class ChildSettings:
     run_id: str
     placeholders: Mapping[str, str] = field(default_factory=dict[str, str])
     replay: bool = False
+    truststore: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,28 @@ def child_environment(parent: Mapping[str, str], settings: ChildSettings) -> dic
         if _NAME.fullmatch(name) and not parent.get(name) and name not in _REMOVED
     }
     kept = {name: value for name, value in parent.items() if name not in _REMOVED and not _OVERRIDING.fullmatch(name)}
-    return kept | placeholders | _ours(parent, settings)
+    return kept | placeholders | _ours(parent, settings) | _java(parent, settings)
+
+
+def _java(parent: Mapping[str, str], settings: ChildSettings) -> dict[str, str]:
+    """What leads Java's own HTTP clients to us. Every JVM says on stderr that it has picked it up."""
+    if settings.truststore is None:
+        return {}
+    from urllib.parse import urlsplit
+
+    from tapeproxy.proxy.ca import TRUST_PASSWORD
+
+    proxy = urlsplit(settings.proxy_url)
+    words = [
+        *filter(None, [parent.get(JAVA_VARIABLE, "").strip()]),
+        *(f"-D{scheme}.proxyHost={proxy.hostname}" for scheme in ("http", "https")),
+        *(f"-D{scheme}.proxyPort={proxy.port}" for scheme in ("http", "https")),
+        "-Dhttp.nonProxyHosts=",  # its default is loopback
+        f'-Djavax.net.ssl.trustStore="{settings.truststore}"',
+        "-Djavax.net.ssl.trustStoreType=PKCS12",
+        f"-Djavax.net.ssl.trustStorePassword={TRUST_PASSWORD}",
+    ]
+    return {JAVA_VARIABLE: " ".join(words)}
 
 
 def _ours(parent: Mapping[str, str], settings: ChildSettings) -> dict[str, str]:

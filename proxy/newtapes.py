@@ -149,6 +149,7 @@ def _head(settings: RecordSettings, redactor: Redactor, key: bytes) -> Head:
         tz=environment.get("TZ"),
         lang=environment.get("LC_ALL") or environment.get("LANG"),
         secrets=secret_names(environment),
+        java=settings.java,
         no_tape=tuple(map(redactor.text, settings.no_tape)),
         reverse=tuple(redactor.text(str(front)) for front in settings.fronts),
         rules={"matching": VERSION} | settings.redaction.to_json() | _rules(settings.rules, redactor),

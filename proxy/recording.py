@@ -169,6 +169,7 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
     redactor = Redactor(key, _secrets(settings), settings.redaction)
     run_id = secrets.token_hex(8)
     bundle = ca.bundle(upstream_of(settings.environment).ca_file)
+    store = ca.truststore(bundle) if settings.java else None
     run = RunProcesses(run_id)
     tape = FollowedTape(redactor, Strangers(run), lost)
     wire = RecordWire(wire_options(settings, ca), tape, redactor, run.owns_port, tape.untagged)
@@ -181,7 +182,7 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
     except BaseException:
         await wire.stop()
         raise
-    child = ChildSettings(f"http://{settings.host}:{wire.port}", bundle, ca.certificate, run_id)
+    child = ChildSettings(f"http://{settings.host}:{wire.port}", bundle, ca.certificate, run_id, truststore=store)
     try:
         environment = child_environment(settings.environment, child) | environment | fronts.variables()
         session = Recording(tape, wire, environment, settings)

@@ -36,8 +36,9 @@ class ReplaySettings:
     None: if it has one. `edges`: compare where lanes learned of each other. `rules` are added to the tape's own, which
     `taped_rules` False leaves out. `call_sites`: the agent runs silently, and the shim tells of every read, also if the
     tape was recorded without it. `ask`: who knows the passphrase of an encrypted tape. `match`: whose answers a lane
-    may have; `position-not-content` compares no requests at all, and is for `minimize` alone. `fronts`: base
-    URLs that get a port in front of them; None: those that had one while recording.
+    may have; `position-not-content` compares no requests at all, and is for `minimize` alone.
+    `fronts`: base URLs that get a port in front of them; None: those that had one while recording. `java`: Java is led
+    here too, as if recorded so.
     """
 
     tape: Path
@@ -52,6 +53,7 @@ class ReplaySettings:
     guard: GuardPlan = field(default_factory=lambda: GuardPlan(Guard.NONE))
     match: Literal["lane", "any", "position-not-content"] = "lane"
     shim: bool = True
+    java: bool = False
     threads: bool | None = None
     edges: bool = True
     rules: tuple[Rule, ...] = ()

@@ -206,13 +206,15 @@ class Wire:
     def _environment(self, run: RunProcesses) -> dict[str, str]:
         """What the agent gets, but for its shim."""
         parent = edited_environment(self.tape.head, self.settings.environment)
+        trusted = self._trusted()
         child = ChildSettings(
             self.settings.proxy or f"http://{self.address}",
-            self._trusted(),
+            trusted,
             self._ca.certificate,
             run.run_id,
             {name: placeholder(name) for name in placeholders(self.tape)},
             replay=True,
+            truststore=self._ca.truststore(trusted) if self.tape.head.java or self.settings.java else None,
         )
         return (
             child_environment(parent, child)

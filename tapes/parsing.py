@@ -229,6 +229,7 @@ _TABLES: dict[Any, _Table] = {
         "edit": ("edit", _optional(_object), False),
         "scrubbed": ("scrubbed", _optional(_object), False),
         "imported": ("imported", _optional(_object), False),
+        "java": ("java", _flag, False),
         "reverse": ("reverse", _list(_text), False),
         "no_tape": ("no_tape", _list(_text), False),
         "sealed_seed": ("sealed_seed", _optional(_text), False),

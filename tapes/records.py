@@ -64,6 +64,7 @@ class Head:
     scrubbed: Json | None = None
     sealed_seed: str | None = None
     imported: Json | None = None
+    java: bool = False
     reverse: tuple[str, ...] = ()
     no_tape: tuple[str, ...] = ()
     extra: Json = field(default_factory=dict)
@@ -95,6 +96,8 @@ class Head:
         }
         if self.threads:
             out["threads"] = True
+        if self.java:
+            out["java"] = True
         if self.reverse:
             out["reverse"] = self.reverse
         if self.no_tape:

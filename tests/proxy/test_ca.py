@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -17,10 +18,11 @@ import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapeproxy.proxy.ca import CaError, CertificateAuthority, home, normal_host
+from tapeproxy.proxy.ca import TRUST_PASSWORD, CaError, CertificateAuthority, home, normal_host
 from tapeproxy.proxy.leaves import Issuer
 
 
@@ -187,6 +189,18 @@ def count(path: Path) -> int:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(path)
     return context.cert_store_stats()["x509_ca"]
+
+
+def test_the_truststore_has_the_certificates_of_a_bundle(authority: CertificateAuthority) -> None:
+    store = authority.truststore(authority.certificate)
+    parsed = pkcs12.load_pkcs12(store.read_bytes(), TRUST_PASSWORD.encode())
+    (only,) = parsed.additional_certs
+    assert only.certificate.public_bytes(Encoding.PEM) == authority.certificate.read_bytes()
+    assert authority.truststore(authority.certificate) == store
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a public root whose number is not as it should be
+        many = pkcs12.load_pkcs12(authority.truststore(authority.bundle()).read_bytes(), TRUST_PASSWORD.encode())
+    assert len(many.additional_certs) == authority.bundle().read_bytes().count(b"BEGIN CERTIFICATE")
 
 
 def test_the_bundle_is_ours_and_the_public_roots(authority: CertificateAuthority) -> None:

@@ -1,6 +1,7 @@
 """The child's environment: tables for the rules, real clients and shells for whether they hold."""
 
 import contextlib
+import dataclasses
 import shutil
 import socketserver
 import subprocess
@@ -54,6 +55,17 @@ def test_an_empty_parent_shows_all_that_we_set() -> None:
         "OPENAI_API_KEY": "sk-placeholder",
         "GITHUB_TOKEN": "ghp-placeholder",
     }
+
+
+def test_java_is_led_here_where_it_is_told() -> None:
+    java = dataclasses.replace(SETTINGS, truststore=Path("/home/my own/bundle.p12"))
+    told = child_environment({"JAVA_TOOL_OPTIONS": "-Xmx1g "}, java)["JAVA_TOOL_OPTIONS"]
+    assert told == (
+        "-Xmx1g -Dhttp.proxyHost=127.0.0.1 -Dhttps.proxyHost=127.0.0.1 -Dhttp.proxyPort=4711 -Dhttps.proxyPort=4711 "
+        '-Dhttp.nonProxyHosts= -Djavax.net.ssl.trustStore="/home/my own/bundle.p12" '
+        "-Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStorePassword=changeit"
+    )
+    assert child_environment({"JAVA_TOOL_OPTIONS": "-Xmx1g"}, SETTINGS)["JAVA_TOOL_OPTIONS"] == "-Xmx1g"
 
 
 @pytest.mark.parametrize(
