@@ -22,7 +22,8 @@ def command(text: bool, bundle: bool, remove: bool, yes: bool) -> int:
     if text + bundle + remove > 1:
         raise UsageError("--export, --bundle and --remove exclude each other")
     if remove:
-        paths = sorted([*home().glob("mitmproxy-ca*.pem"), *home().glob("bundle-*.pem"), *home().glob("roots-*.pem")])
+        kinds = ("mitmproxy-ca*.pem", "bundle-*.pem", "roots-*.pem", "*.p12")
+        paths = sorted(path for kind in kinds for path in home().glob(kind))
         if paths and not yes:
             click.confirm(f"Delete the certificate authority in {home()}?", abort=True, err=True)
         for path in paths:

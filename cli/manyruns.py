@@ -120,7 +120,10 @@ class Daemon:
         write_state(state)
         door = self._runs.door
         _say(f'listening on {self._settings.host}:{state.port}; a shell here: eval "$(tapeproxy env --tape NAME)"')
-        if door.token:
+        if door.token and not door.is_told:
+            _say(f"elsewhere: HTTPS_PROXY=http://NAME:$TAPEPROXY_TOKEN@HOST:{state.port}")
+            _say("and the certificate of: tapeproxy ca")
+        elif door.token:
             host = socket.gethostname() if "127.0.0.1" in door.reached else door.reached
             _say(f"elsewhere: HTTPS_PROXY=http://NAME:{door.token}@{host}:{state.port} (the token is not shown again)")
             _say("and the certificate of: tapeproxy ca")
@@ -259,9 +262,11 @@ def status(as_json: bool) -> int:
 
 def many_settings(folder: Path, **given: Any) -> "ManySettings":
     """The settings of a proxy for the tapes in `folder`."""
-    from tapeproxy.proxy.manyruns import ManySettings
+    from tapeproxy.proxy.manyruns import TOKEN, ManySettings, given_token
 
-    return ManySettings(folder=folder, environment=dict(os.environ), cwd=str(Path.cwd()), **given)
+    token = given_token(os.environ)
+    environment = {name: value for name, value in os.environ.items() if name != TOKEN}
+    return ManySettings(folder=folder, environment=environment, cwd=str(Path.cwd()), token=token, **given)
 
 
 def _running() -> State:

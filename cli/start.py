@@ -94,7 +94,7 @@ def command(
 
     A name that is used again after its run has ended begins NAME-2; nothing is replaced. In a replay, a client without
     a name gets the only tape, if there is one alone. Elsewhere than on loopback (--listen) everybody needs the token
-    that is printed at the start, as in http://NAME:TOKEN@HOST:PORT.
+    that is printed at the start, as in http://NAME:TOKEN@HOST:PORT, or the one in TAPEPROXY_TOKEN.
     """
     from tapeproxy.addons.hostmap import parse_map
 

@@ -68,7 +68,7 @@ class ManyRecordings:
         lost: Callable[[str, str], None] = lambda _name, _why: None,
     ) -> None:
         check_keys(settings.environment)
-        self.door = Door(settings.host)
+        self.door = Door(settings.host, settings.token)
         self.turned_away = refused
         self._lost = lost
         self._settings = settings

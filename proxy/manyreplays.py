@@ -42,7 +42,7 @@ class ManyReplays:
     """The tapes of a folder, served at the same time. `refused` is told of every client that is turned away."""
 
     def __init__(self, settings: ManySettings, refused: Callable[[RefusedError], None], noticed: Noticed) -> None:
-        self.door = Door(settings.host)
+        self.door = Door(settings.host, settings.token)
         self.port = 0
         self._settings = settings
         self._refused = refused

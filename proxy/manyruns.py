@@ -1,5 +1,6 @@
 """Many runs behind one proxy: how it is set up, who is let in, and how long a run may be idle. Opens nothing."""
 
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tapeproxy.tapes.credentials import RefusedError, check_token, split_credentials
+from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redactionrules import DEFAULT, RedactionRules
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.replayed import Replayed, ReplaySettings
 
 SUFFIX = ".tape.jsonl.gz"
+TOKEN = "TAPEPROXY_TOKEN"
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
 _ANYWHERE = ("", "0.0.0.0", "::")
 _ANY_PASSWORD = "x"
 """Some clients send no user without a password."""
@@ -27,7 +31,7 @@ class ManySettings:
     """Where the tapes are, and how to listen. `idle`: seconds without a client after which a run ends; 0: never.
 
     `hosts` are --map rules; `rules` tell requests apart; `redaction` is a recording's. `speed` is a replay's: None at
-    once, 1.0 as recorded. `ports`: each run gets a port.
+    once, 1.0 as recorded. `token`: what clients have to know; empty: see `Door`. `ports`: each run gets a port.
     """
 
     folder: Path
@@ -39,6 +43,7 @@ class ManySettings:
     rules: tuple[Rule, ...] = ()
     redaction: RedactionRules = DEFAULT
     speed: float | None = None
+    token: str = ""
     idle: float = 0.0
     ports: bool = False
 
@@ -72,13 +77,24 @@ class RunStatus:
     port: int = 0
 
 
+def given_token(environment: Mapping[str, str]) -> str:
+    """The token that the user wants; empty for none. Raises UsageError for one that is easily guessed or mangled."""
+    token = environment.get(TOKEN, "")
+    if token and not _TOKEN.fullmatch(token):
+        what = f"{TOKEN} must have 16 letters and digits or more"
+        raise UsageError(what, fix="make one: python3 -c 'import secrets; print(secrets.token_hex())'")
+    return token
+
+
 class Door:
     """Lets clients in by their credentials, or by the port that they come by."""
 
-    def __init__(self, host: str) -> None:
-        """Where `host` is not this machine alone, everybody has to know `token`."""
+    def __init__(self, host: str, token: str = "") -> None:
+        """Everybody has to know the `token`; without one, and where `host` is not this machine alone, one is made."""
         self.host = host
-        self.token = "" if is_loopback(host) else secrets.token_urlsafe(24)
+        self.is_told = not token
+        """Whether the token has to be told: it is not the user's own."""
+        self.token = token or ("" if is_loopback(host) else secrets.token_urlsafe(24))
         self._names: dict[int, str] = {}
         self._ports: dict[str, int] = {}
 
