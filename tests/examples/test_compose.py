@@ -30,7 +30,12 @@ class Loader(yaml.SafeLoader):
     """Knows compose's own tags."""
 
 
-Loader.add_constructor("!override", lambda loader, node: loader.construct_sequence(node))
+def _list(loader: yaml.SafeLoader, node: yaml.Node) -> list[Any]:
+    assert isinstance(node, yaml.SequenceNode)
+    return [loader.construct_object(word) for word in node.value]
+
+
+Loader.add_constructor("!override", _list)
 
 
 def services(name: str) -> dict[str, Any]:
