@@ -17,8 +17,8 @@ _OPTIONS = (
     click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM)."),
     click.option(
         "--upstream-proxy",
-        metavar="URL",
-        help="The proxy to the world.  [default: HTTPS_PROXY; none: go there directly]",
+        metavar="URL|none",
+        help="The proxy to the world, or none.  [default: that of HTTPS_PROXY]",
     ),
     click.option(
         "--client-cert",

@@ -47,8 +47,8 @@ class RecordSettings:
     """What to record, where to. `environment` is the user's; `hosts` are --map rules; `timeout` in seconds.
 
     `host_certs` are client certificates in place of `client_certs`. `upstream_proxy` is a URL, perhaps with
-    credentials; None: the environment's. `no_tape`: hosts that pass by. `fronts`: base URLs that get a port in front of
-    them. `java`: Java is led here too. `rules` say by what a replay will tell requests apart.
+    credentials, or `none`; None: the environment's. `no_tape`: hosts that pass by. `fronts`: base URLs that get a port
+    in front of them. `java`: Java is led here too. `rules` say by what a replay will tell requests apart.
     `strict` ends the run when the tape can't be written any more, or something could not be taped. `fsync` has the disk
     confirm all that is acknowledged. `within`: it is this interpreter that is recorded; then `shim` is of no account.
     `secret` encrypts the tape from its first byte on.

@@ -230,7 +230,7 @@ def wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOpti
         host=settings.host,
         port=settings.port,
         hosts=settings.hosts,
-        upstream=settings.upstream_proxy or world.proxy,
+        upstream=None if settings.upstream_proxy == "none" else settings.upstream_proxy or world.proxy,
         no_proxy=world.no_proxy,
         # A mapped host may be the fake provider, whose certificate is from our own authority.
         upstream_ca=ca.bundle(trusted) if settings.hosts else trusted,
