@@ -18,8 +18,8 @@ from tapeproxy.cli.helpflags import HELP
 def command(script: Path | None, port: int, tls: bool, seed: int | None, nondeterministic: bool) -> int:
     """Run the fake LLM provider, for tests without a key.
 
-    It speaks OpenAI chat completions and responses and Anthropic messages, streams included; docs/FAKE_PROVIDER.md
-    has the script's format. Prints its URL, then serves until it is stopped.
+    It speaks OpenAI chat completions and responses, Anthropic messages and Gemini, streams included;
+    docs/FAKE_PROVIDER.md has the script's format. Prints its URL, then serves until it is stopped.
 
     \b
     tapeproxy provider --tls --port 8443 &

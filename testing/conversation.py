@@ -1,7 +1,7 @@
 """What an LLM call asks and what it is answered, as plain data. Knows no wire format and no script.
 
-The three dialects (`openai_chat`, `openai_responses`, `anthropic_messages`) read their JSON into an `Ask` and write a
-`Reply` back out; everything that decides sits between the two.
+The dialects (`openai_chat`, `openai_responses`, `anthropic_messages`, `gemini`) read their JSON into an `Ask` and write
+a `Reply` back out; everything that decides sits between the two.
 """
 
 import json

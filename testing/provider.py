@@ -1,6 +1,6 @@
 """`FakeProvider`: the service as a running server, from sync code or in an event loop. Decides no answer.
 
-It serves OpenAI chat completions, responses and Realtime, Anthropic messages, and a small search API as an agent's tool
+It serves OpenAI chat completions, responses and Realtime, Anthropic messages, Gemini, and a small search API as a tool
 would call, on any host name. `service` decides, `delivery` sends, this module owns the socket, the loop and the thread.
 """
 

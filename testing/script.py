@@ -14,7 +14,7 @@ from typing import Final, Literal, cast, get_args
 from tapeproxy.testing.conversation import ToolCall
 from tapeproxy.testing.tables import ScriptError, Table
 
-type Api = Literal["openai-chat", "openai-responses", "openai-realtime", "anthropic-messages", "search"]
+type Api = Literal["openai-chat", "openai-responses", "openai-realtime", "anthropic-messages", "gemini", "search"]
 
 APIS: Final[tuple[str, ...]] = get_args(Api.__value__)
 

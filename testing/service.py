@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import orjson
 
-from tapeproxy.testing import anthropic_messages, corpus, openai_chat, openai_responses, realtime
+from tapeproxy.testing import anthropic_messages, corpus, gemini, openai_chat, openai_responses, realtime
 from tapeproxy.testing.answers import Playbook, Refusal
 from tapeproxy.testing.chance import Chance, Dice
 from tapeproxy.testing.conversation import Ask, AskError, Json, Reply
@@ -59,7 +59,9 @@ class Service:
     def respond(self, request: Request) -> Response:
         """The response to one request, whatever it asks."""
         chance = self._dice.roll(b"%b %b\n%b" % (request.method.encode(), request.target.encode(), request.body))
-        dialect = next((dialect for dialect in DIALECTS if request.path.endswith(dialect.PATH)), None)
+        dialect = next(
+            (dialect for dialect in DIALECTS if request.path.endswith(dialect.PATH)), gemini.at(request.path)
+        )
         if request.method == "POST" and dialect is not None:
             return self._respond_as_model(request, dialect, chance)
         found = _look_up(request) if request.method in ("GET", "HEAD") else None
@@ -121,7 +123,8 @@ def _json_object(request: Request) -> Json:
 
 
 def _unknown(request: Request) -> Json:
-    served = ", ".join([*(f"POST …{dialect.PATH}" for dialect in DIALECTS), f"a WebSocket at …{realtime.PATH}"])
+    posted = (*(dialect.PATH for dialect in DIALECTS), *gemini.PATHS)
+    served = ", ".join([*(f"POST …{path}" for path in posted), f"a WebSocket at …{realtime.PATH}"])
     asked = f"{request.method} {request.path}"
     message = f"the fake provider does not serve {asked}; it serves {served}, GET /search and GET /pages/…"
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": "not_found"}}

@@ -14,6 +14,8 @@ from tapeproxy.testing.service import Service
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
+GEMINI = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+
 
 def respond(method: str, target: str, body: object = b"", script: dict[str, Any] | None = None) -> Response:
     raw = body if isinstance(body, bytes) else orjson.dumps(body)
@@ -29,6 +31,9 @@ def respond(method: str, target: str, body: object = b"", script: dict[str, Any]
         ("POST", "https://api.openai.com/v1/chat/completions", CHAT, 200, "choices"),
         ("POST", "/v1/responses", {"model": "m", "input": "hi"}, 200, "output"),
         ("POST", "/v1/messages?beta=true", {**CHAT, "max_tokens": 9}, 200, "stop_reason"),
+        ("POST", "/v1beta/models/m:generateContent?key=k", GEMINI, 200, "candidates"),
+        ("POST", "/v1beta/models/m:generateContent", CHAT, 400, "error"),
+        ("GET", "/v1beta/models/m:generateContent", b"", 404, "error"),
         ("GET", "/search?q=tides", b"", 200, "results"),
         ("HEAD", "/search?q=tides", b"", 200, "results"),
         ("GET", "/search", b"", 200, "results"),
