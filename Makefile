@@ -2,11 +2,12 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 SOAK := .venv-soak
+MATRIX := .venv-matrix
 PYTEST_ARGS ?=
 # More workers than most machines of CI have cores: much of the suite waits for processes. `make test JOBS=0` runs in one.
 JOBS ?= 3
 
-.PHONY: install test demo lint types check bench soak lock clean help
+.PHONY: install test demo lint types check bench soak matrix lock clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +44,23 @@ $(SOAK)/.ready: requirements-soak.lock | $(VENV)/.ready
 soak: install $(SOAK)/.ready ## the long runs that the suite leaves out; makes .venv-soak first, once
 	$(PY) -m pytest -q -m soak -n $(JOBS) $(PYTEST_ARGS)
 
+# The clients of the matrix have theirs, for they need other versions; those of Node are beside what the runs tell.
+$(MATRIX)/.ready: requirements-matrix.lock | $(VENV)/.ready
+	rm -rf $(MATRIX)
+	$(PY) -m venv $(MATRIX)
+	$(MATRIX)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements-matrix.lock
+	touch $@
+
+.matrix/node/.ready: tests/matrix/agents/node/package.json tests/matrix/agents/node/package-lock.json
+	mkdir -p $(@D)
+	cp $^ $(@D)
+	if command -v npm >/dev/null; then cd $(@D) && npm ci --no-audit --no-fund --ignore-scripts; fi
+	touch $@
+
+matrix: install $(MATRIX)/.ready .matrix/node/.ready ## record and replay every client; writes the table of docs/CLIENTS.md
+	$(PY) -m pytest -q -m soak -n $(JOBS) $(PYTEST_ARGS) tests/matrix
+	PYTHONPATH=tests $(PY) -m matrix.table
+
 bench: install ## measure against peers, side by side; writes docs/BENCHMARKS.md
 	$(PY) -m bench
 
@@ -51,6 +69,8 @@ lock: ## pin every dependency with its hashes (needs uv)
 	    --custom-compile-command 'make lock' --extra record --extra view --group dev pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.12 --generate-hashes -q \
 	    --custom-compile-command 'make lock' --group soak -o requirements-soak.lock
+	uv pip compile --universal --python-version 3.12 --generate-hashes -q \
+	    --custom-compile-command 'make lock' --group matrix -o requirements-matrix.lock
 
 clean: ## remove what install made
-	rm -rf $(VENV) $(SOAK) .bootstrap
+	rm -rf $(VENV) $(SOAK) $(MATRIX) .matrix .bootstrap

@@ -1,0 +1,3 @@
+module tapeproxy.invalid/matrix
+
+go 1.19
