@@ -50,7 +50,7 @@ def kept(name: str) -> Result | None:
     if not file.exists():
         return None
     fields = json.loads(file.read_text())
-    return Result(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
+    return Result(**fields | {name: tuple(fields[name]) for name in ("hosts", "http")})
 
 
 def overlap(exchanges: Iterable[Exchange]) -> bool:
