@@ -19,7 +19,9 @@ _SUFFIXES = (".yaml", ".yml", ".json", ".har", ".mitm", ".flow", ".flows")
 
 
 @click.command(context_settings=HELP)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The tape to write, or a folder for several.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The tape to write, or a folder: a name without a suffix."
+)
 @click.option("--from", "format", type=click.Choice(_FORMATS), help="The format.  [default: whichever it is]")
 @click.option("--base-url", default="", metavar="URL", help="The host of WireMock's paths.")
 @click.option("--keep-going", is_flag=True, help="Leave out what can't be imported.")
@@ -76,8 +78,8 @@ def command(
 
 
 def _outputs(files: tuple[Path, ...], output: Path | None) -> list[Path]:
-    """A tape for each file."""
-    if output is not None and len(files) == 1 and not output.is_dir():
+    """A tape for each file. A name without a suffix is a folder for one, too: `*.yaml` may stand for one or more."""
+    if output is not None and len(files) == 1 and output.suffix and not output.is_dir():
         return [output]
     if output is not None and (output.is_file() or output.name.endswith(".gz")):
         raise UsageError("several files make several tapes", where=str(output), fix="name a folder with -o")
