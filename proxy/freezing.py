@@ -108,7 +108,7 @@ def freeze(settings: FreezeSettings) -> Frozen:
         words=words,
         folder=os.path.relpath(folder, output.parent).replace(os.sep, "/"),
         tape=place.relative_to(output.parent).as_posix(),
-        died_of=trial.died_of,
+        died_of="" if trial.doubt else trial.died_of,  # of another run than the recorded one, maybe
         timeout=timeout,
     )
     if not trial.doubt:  # the project's own rules may make another trace of the same answers

@@ -94,6 +94,7 @@ def test_a_run_that_does_not_come_again(cli: Cli, agent: str, doubt: str) -> Non
     assert f"unverified: {doubt}" in done.stdout
     text = (cli.cwd / "tests/test_bug.py").read_text()
     assert f"unverified: {doubt}" in " ".join(text.split())
+    assert " in run.stderr" not in text  # what it died of is known of no run but the recorded one
     ast.parse(text)
 
 
