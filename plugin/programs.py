@@ -16,14 +16,17 @@ from tapeproxy.tapes.errors import TapeproxyError
 
 VIOLATION, DRIFT = 3, 4
 """What `replay` exits with (docs/CLI.md)."""
+UPDATE_IT = "if the change is meant: --tape-mode=update records what changed, --tape-mode=all the whole test"
+ANEW = "if the change is meant, record the test anew: --tape-mode=all"
+FROZEN = "the tape is frozen and no mode records it: if the change is meant, freeze a new run (tapeproxy repro)"
 
 
 class ProgramError(TapeproxyError):
     """A program that a test started did what is not on its tape, or came another way to it. `report`: as replay's."""
 
-    def __init__(self, tape: Path, said: str, report: Mapping[str, Any]) -> None:
+    def __init__(self, tape: Path, said: str, report: Mapping[str, Any], *, fix: str = UPDATE_IT) -> None:
         self.report = report
-        super().__init__(said, where=str(tape), fix="if the change is meant, record the test anew: --tape-mode=all")
+        super().__init__(said, where=str(tape), fix=fix)
 
 
 class ProgramRun(subprocess.CompletedProcess[str]):

@@ -77,7 +77,7 @@ class TapeSession:
         rules = (*self._config.getini("tape_rules"), *given.pop("rules", ()))
         if self._config.getoption("tape_allow_network"):
             given["block_network"] = False
-        mode = frozen(self.mode) if given.pop("frozen", False) else self.mode
+        mode = frozen(self.mode) if given.get("frozen") else self.mode
         try:
             accept = self._config.getoption("tape_accept")
             given |= {"max_age": parse_age(age) if age else None, "rules": rules, "accept": accept}

@@ -10,10 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tapeproxy.plugin.modes import Mode, deed_of, is_expired
+from tapeproxy.plugin.programs import (
+    ANEW,
+    FROZEN,
+    UPDATE_IT,
+    ProgramError,
+    record_program,
+    replay_program,
+    update_program,
+    wire_words,
+)
 from tapeproxy.proxy.inprocess.environments import RunEnvironment
 from tapeproxy.proxy.inprocess.replays import Replay, TapeDriftError, TapeViolationError
 from tapeproxy.proxy.inprocess.tapes import load_again
 from tapeproxy.proxy.owntape import OwnTape
+from tapeproxy.proxy.recorded import can_record
 from tapeproxy.proxy.tapefile import is_locked
 from tapeproxy.proxy.testplaces import SUFFIX, program_path
 from tapeproxy.tapes.errors import NoTapeError, Place, TapeproxyError
@@ -28,7 +39,8 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.inprocess.updates import Update
 
 
-_RECORD_IT = "record it with --tape-mode=once"
+_RECORD_IT = "record it with --tape-mode=once, and commit it"
+_NO_RECORDER = "recording it needs mitmproxy: pip install '.[record]' (in a clone of tapeproxy)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +48,7 @@ class TapeOptions:
     """What the marker, `tape_config` and the command line say. `hosts` and `upstream_ca` are for recording alone.
 
     `accept`: an updated tape takes the old one's place at once. `shared`: other tests have it, too, and may not
-    run now, so that an update leaves on it what nobody asks for.
+    run now, so that an update leaves on it what nobody asks for. `frozen`: `mode` never records it.
     """
 
     mode: Mode
@@ -50,6 +62,7 @@ class TapeOptions:
     upstream_ca: str | None = None
     accept: bool = False
     shared: bool = False
+    frozen: bool = False
 
 
 class Mark(NamedTuple):
@@ -93,6 +106,8 @@ class TestTape:
         self.updated: list[tuple[Path, str]] = []
         """The tapes that were made anew in part, and how they differ, in lines."""
         deed = deed_of(options.mode, exists=not self._missing, expired=self.expired)
+        if deed == "record" and options.mode == "once" and self._missing and not can_record():
+            deed = "replay"  # of nothing: a test that asks fails at once, where a client would try again and again
         if deed == "record":
             self._begin_recording()
         elif deed == "update":
@@ -172,8 +187,6 @@ class TestTape:
         Raises ProgramError where it did what is not on its tape; what the program itself exits with is for the test to
         judge. Raises subprocess.TimeoutExpired, and NoTapeError in a mode that does not record.
         """
-        from tapeproxy.plugin.programs import ProgramError, record_program, replay_program, update_program, wire_words
-
         self._programs += 1
         path = program_path(self.path, self._programs)
         options = {"cwd": cwd, "environment": environment, "timeout": timeout}
@@ -194,6 +207,8 @@ class TestTape:
             done = replay_program(path, argv, self.options.rules, own, **options)
         except ProgramError as error:
             self.programs.append(error.report)
+            if self.options.frozen:
+                raise ProgramError(path, error.what, error.report, fix=FROZEN) from None
             raise
         self.programs.append(done.report)
         return done
@@ -243,7 +258,7 @@ class TestTape:
         if new := self.violations[since:]:
             raise TapeViolationError(self.path, new, fix=self._advice()) from cause
         if drifts and self.options.on_drift == "fail":
-            raise TapeDriftError(self.path, drifts, fix=self._advice()) from cause
+            raise TapeDriftError(self.path, drifts, fix=self._if_meant(ANEW)) from cause
         if self._record is not None and self._record.failure is not None and not self._failure_told:
             self._failure_told = True
             raise self._record.failure from cause
@@ -256,7 +271,7 @@ class TestTape:
             raise UnusedAnswersError(
                 f"{len(self.unused)} answers were not asked for: {listed}",
                 where=str(self.path),
-                fix="if that is meant, record the test anew: --tape-mode=all",
+                fix=self._if_meant(UPDATE_IT),
             )
 
     def mark(self) -> "Mark":
@@ -297,8 +312,12 @@ class TestTape:
 
     def _advice(self) -> str:
         if self._missing:
-            return f"there is no such tape yet: {_RECORD_IT}"
-        return "if the change is meant, record the test anew: --tape-mode=all"
+            record_it = _RECORD_IT if self.options.mode != "once" else _NO_RECORDER
+            return f"there is no such tape yet: {record_it}"
+        return self._if_meant(UPDATE_IT)
+
+    def _if_meant(self, advice: str) -> str:
+        return FROZEN if self.options.frozen else advice
 
     def _folder(self) -> Path:
         """Where the tapes are of what programs did, until the test is over."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +14,11 @@ from tapeproxy.tapes.rules import Rule
 if TYPE_CHECKING:
     from tapeproxy.proxy.clientcerts import ClientCert
     from tapeproxy.proxy.unlocking import Secret
+
+
+def can_record() -> bool:
+    """Whether mitmproxy is installed. Does not import it."""
+    return find_spec("mitmproxy") is not None
 
 
 class Events(Protocol):

@@ -107,7 +107,7 @@ def test_in_a_fixture(asking):
         "*GET https://api.test/three",
         "*look up elsewhere.test, at *test_a.py:*",
         "*the tape has this request once, and each answer was given out already*",
-        "*there is no such tape yet: record it with --tape-mode=once",
+        "*there is no such tape yet: record it with --tape-mode=once, and commit it",
         "*GET https://api.test/late",
     ):
         result.stdout.fnmatch_lines([why])
