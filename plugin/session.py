@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,9 @@ class TapeSession:
         if any("::" in str(arg) for arg in self._config.args):
             return  # only a part of a file was asked for
         self._modules |= {item.path for item in items}
-        self._claimed |= {self._place(item)[0] for item in taped}
+        for item in taped:
+            with suppress(UsageError):  # the test itself will tell; nothing here may end the run
+                self._claimed.add(self._place(item)[0])
 
     def orphans(self) -> list[Path]:
         """Tapes beside the collected files that no test there has."""
@@ -95,6 +98,8 @@ class TapeSession:
             if scope not in ("function", "module", "session"):
                 raise UsageError(f"a tape's scope is function, module or session, not {scope!r}", where=item.nodeid)
             if marker.args:
+                if not isinstance(marker.args[0], str | os.PathLike):
+                    raise UsageError(f"a tape's path is a text, not {marker.args[0]!r}", where=item.nodeid)
                 return item.path.parent / marker.args[0], scope
         name = item.nodeid.partition("::")[2].replace("::", ".")
         return tape_path(item.path, name, scope, self._config.rootpath), scope

@@ -446,3 +446,23 @@ def test_one(tape, tmp_path):
     result.stdout.fnmatch_lines(["*ProgramError*this request is not on the tape*", "*GET http://api.test/two"])
     assert kept(suite, "test_a.py::test_one", ".run1") == [("http://api.test/two", 470, "refused")]
     assert world == ["/one"]
+
+
+def test_a_wrong_marker_fails_its_test_and_no_other(suite: Suite) -> None:
+    suite.file(
+        "test_a",
+        """
+@pytest.mark.tape(scope="class")
+def test_scope(): pass
+
+@pytest.mark.tape(5)
+def test_path(): pass
+
+@pytest.mark.tape
+def test_right(): pass
+""",
+    )
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(passed=1, errors=2)
+    result.stdout.fnmatch_lines(["*a tape's scope is function, module or session, not 'class'*"])
+    result.stdout.fnmatch_lines(["*a tape's path is a text, not 5*"])
