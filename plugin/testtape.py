@@ -27,7 +27,7 @@ from tapeproxy.proxy.owntape import OwnTape
 from tapeproxy.proxy.recorded import can_record
 from tapeproxy.proxy.tapefile import is_locked
 from tapeproxy.proxy.testplaces import SUFFIX, program_path
-from tapeproxy.tapes.errors import NoTapeError, Place, TapeproxyError
+from tapeproxy.tapes.errors import NoTapeError, Place, TapeproxyError, UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.redactionrules import DEFAULT
@@ -63,6 +63,12 @@ class TapeOptions:
     accept: bool = False
     shared: bool = False
     frozen: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises UsageError: a wrong word would let pass what it should fail."""
+        for name, known in (("match", ("lane", "any")), ("on_drift", ("fail", "report"))):
+            if getattr(self, name) not in known:
+                raise UsageError(f"{name} is {' or '.join(known)}, not {getattr(self, name)!r}")
 
 
 class Mark(NamedTuple):
@@ -314,6 +320,8 @@ class TestTape:
         if self._missing:
             record_it = _RECORD_IT if self.options.mode != "once" else _NO_RECORDER
             return f"there is no such tape yet: {record_it}"
+        if self._replay is not None and self._replay.tape.seal is None:
+            return f"the tape was interrupted and may end before this; {ANEW}"
         return self._if_meant(UPDATE_IT)
 
     def _if_meant(self, advice: str) -> str:

@@ -458,11 +458,25 @@ def test_scope(): pass
 @pytest.mark.tape(5)
 def test_path(): pass
 
+@pytest.mark.tape(on_drift="ignore")
+def test_word(): pass
+
 @pytest.mark.tape
 def test_right(): pass
 """,
     )
     result = suite.run("--tape-mode=none")
-    result.assert_outcomes(passed=1, errors=2)
+    result.assert_outcomes(passed=1, errors=3)
+    result.stdout.fnmatch_lines(["*on_drift is fail or report, not 'ignore'*"])
     result.stdout.fnmatch_lines(["*a tape's scope is function, module or session, not 'class'*"])
     result.stdout.fnmatch_lines(["*a tape's path is a text, not 5*"])
+
+
+def test_a_tape_that_was_interrupted_is_said_to_be(suite: Suite) -> None:
+    whole = suite.tape("test_a/test_one", "/one", "/two")
+    lines = gzip.decompress(whole.read_bytes()).splitlines(keepends=True)
+    whole.write_bytes(gzip.compress(b"".join(lines[:-1])))
+    suite.file("test_a", "@pytest.mark.tape\ndef test_one():\n    get('/three')\n")
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the tape was interrupted and may end before this*"])
