@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import h2.events
 from h2.config import H2Configuration
-from h2.connection import ConnectionState as H2State
-from h2.connection import H2Connection
+from h2.connection import ConnectionInputs, H2Connection, H2ConnectionStateMachine
 from h2.errors import ErrorCodes
 from hyperframe.frame import GoAwayFrame
 from mitmproxy.connection import ConnectionState
@@ -192,6 +191,10 @@ class _Informational(Http2Client):
 
     def handle_h2_event(self, event: h2.events.Event) -> Generator[commands.Command, Any, bool]:
         if isinstance(event, h2.events.InformationalResponseReceived):
+            fields = dict(event.headers)
+            if not fields.get(b":status", b"").isdigit():
+                yield from self.protocol_error("Invalid HTTP/2 response headers: an informational one of no status")
+                return True
             yield from self._pass(event)
             return False
         for command in (steps := _Returning(super().handle_h2_event(event))):
@@ -291,10 +294,21 @@ class _ResetsAfterEnds(Http2Client):
         return stop
 
 
+class _States(H2ConnectionStateMachine):
+    """Those of the library, for which all is over at a GOAWAY, also for frames that came in one piece with it."""
+
+    def process_input(self, input_: ConnectionInputs) -> list[h2.events.Event]:
+        return [] if input_ is ConnectionInputs.RECV_GOAWAY else super().process_input(input_)
+
+
 class _GoAway(Http2Client):
     """Lets a server finish what it says it will, and begins nothing more on its connection."""
 
     _leaving = False
+
+    def __init__(self, context: Any) -> None:
+        super().__init__(context)
+        self.h2_conn.state_machine = _States()
 
     def handle_h2_event(self, event: h2.events.Event) -> Generator[commands.Command, Any, bool]:
         if not isinstance(event, h2.events.ConnectionTerminated) or event.last_stream_id is None:
@@ -307,7 +321,6 @@ class _GoAway(Http2Client):
         if not self.streams:
             return (yield from super().handle_h2_event(event))
         self._leaving = True
-        self.h2_conn.state_machine.state = H2State.CLIENT_OPEN  # the library thinks that all is over
         self.conn.state = ConnectionState.CAN_READ  # so mitmproxy opens another one for what comes next
         return False
 

@@ -9,6 +9,7 @@ import pytest
 from authority import Authority
 from h2.errors import ErrorCodes
 from h2client import Client2, Heard
+from hyperframe.frame import GoAwayFrame, HeadersFrame
 from origin import Gate
 from origin2 import Call, Handler2, Origin2
 from recording import Recording, read_until
@@ -171,6 +172,34 @@ def test_what_a_server_that_leaves_has_begun_is_finished(wire: Callable[[Handler
         asked.open()
         assert http.hear(first).body == b"onetwo"
     assert run.origin.lines == 3
+
+
+def test_an_answer_that_comes_in_one_piece_with_a_goaway_is_whole(wire: Callable[[Handler2], Wire]) -> None:
+    async def answer(call: Call) -> None:
+        frames = call.line.h2
+        goaway = GoAwayFrame(0, last_stream_id=call.number).serialize()
+        frames.send_headers(call.number, [(":status", "200")])
+        frames.send_data(call.number, b"all", end_stream=True)
+        call.line.writer.write(goaway * 100 + frames.data_to_send())
+
+    run = wire(answer)
+    with run.talking() as http:
+        heard = http.hear(http.ask(path="/a"))
+    assert (heard.status, heard.body, heard.ended) == (200, b"all", True)
+
+
+def test_an_informational_response_of_no_status_ends_as_any_other_broken_one(wire: Callable[[Handler2], Wire]) -> None:
+    async def answer(call: Call) -> None:
+        head = HeadersFrame(call.number, data=call.line.h2.encoder.encode([(":status", "1x3")]))
+        head.flags.add("END_HEADERS")
+        call.line.writer.write(head.serialize())
+
+    run = wire(answer)
+    with run.talking() as http:
+        http.hear(http.ask(path="/a"))
+        assert http.gone
+    end = run.exchanges()["a"].end
+    assert end is not None and end.how == "upstream-cut"
 
 
 def test_an_early_answer_ends_in_order_though_the_server_wants_no_more(wire: Callable[[Handler2], Wire]) -> None:
