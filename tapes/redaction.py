@@ -5,6 +5,7 @@ secret-looking environment variables) in all the ways to write them. What is red
 in record and replay, because a request's identity is computed over redacted content.
 """
 
+import binascii
 import re
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -81,7 +82,26 @@ class Redactor:
         return self._known_url(url) if len(url) <= _KEPT else self._whole_url(url)
 
     def _whole_header(self, name: bytes, value: bytes) -> bytes:
-        return self.content(self._header(name, value))
+        clean = self._header(name, value)
+        if clean == value and name.endswith(b"-bin"):
+            clean = self._binary(value)
+        return self.content(clean)
+
+    def _binary(self, value: bytes) -> bytes:
+        """Metadata of gRPC, which is base64, often without its end (and may be several, after a comma each)."""
+        return b",".join(map(self._base64, value.split(b",")))
+
+    def _base64(self, value: bytes) -> bytes:
+        text = value.strip()
+        try:
+            plain = binascii.a2b_base64(text + b"=" * (-len(text) % 4))
+        except binascii.Error:
+            return value
+        clean = self.content(plain)
+        if clean == plain:
+            return value
+        coded = binascii.b2a_base64(clean, newline=False)
+        return coded if text.endswith(b"=") else coded.rstrip(b"=")
 
     def _whole_url(self, url: bytes) -> bytes:
         url, hash_mark, fragment = url.partition(b"#")  # in a Location: OAuth's implicit grant

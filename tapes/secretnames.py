@@ -41,8 +41,8 @@ _SEPARATORS = re.compile(rb"[^a-z0-9]")
 
 
 def is_secret_header(name: bytes) -> bool:
-    """True when a header of this name carries a credential."""
-    low = name.lower().replace(b"_", b"-")
+    """True when a header of this name carries a credential; `-bin` at its end is gRPC's, of what is in base64."""
+    low = name.lower().replace(b"_", b"-").removesuffix(b"-bin")
     return low in _HEADERS or low.endswith(_HEADER_ENDS)
 
 

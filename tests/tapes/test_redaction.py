@@ -1,5 +1,7 @@
 """Secrets never reach a tape, equal secrets get equal tokens, and nothing else is touched."""
 
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +74,33 @@ def test_a_command_line_gives_no_secret_away(words: list[str], masked: list[str]
     assert [mask_tokens(w.encode(errors="surrogateescape")).decode(errors="surrogateescape") for w in out] == (
         masked or words
     )
+
+
+def test_binary_metadata_of_grpc_is_redacted_by_its_name_and_by_what_it_stands_for() -> None:
+    redactor = Redactor(KEY, [SECRET])
+    message = b"\x0a\x05bad key " + SECRET.encode() + b"\x12\x00\xff"
+    coded = base64.b64encode(message)
+    bare = coded.rstrip(b"=")
+    rows = (
+        (b"authorization-bin", base64.b64encode(b"Bearer 0123456789abcdef")),
+        (b"X-Api-Key-Bin", bare),
+        (b"grpc-status-details-bin", bare),
+        (b"why-bin", coded + b", " + bare),
+    )
+    named, upper, details, several = [value for _, value in redactor.headers(rows)]
+    assert is_token(named) and is_token(upper)
+    plain = base64.b64decode(details + b"=" * (-len(details) % 4))
+    assert (len(details), len(plain)) == (len(bare), len(message))
+    assert mask_tokens(plain) == b"\x0a\x05bad key <secret>\x12\x00\xff"
+    assert several.replace(b"=", b"") == details + b"," + details
+    again = ((b"why-bin", several),)
+    assert redactor.headers(again) == again
+
+
+@pytest.mark.parametrize("value", [b"", b"AAH/", b"not base64!", b"a", bytes(range(128, 140)), b"AAH/,a b"])
+def test_binary_metadata_without_a_secret_stays_as_it_is(value: bytes) -> None:
+    headers = ((b"why-bin", value),)
+    assert Redactor(KEY, [SECRET]).headers(headers) == headers
 
 
 def test_an_ordinary_header_is_untouched() -> None:
