@@ -91,6 +91,12 @@ class Conversation:
         """Everything on the tape has been said, by both."""
         return self.heard >= len(self.script.client) and self.sent >= len(self.script.server)
 
+    @property
+    def expects_message(self) -> bool:
+        """The client's next word on the tape is a message."""
+        taped = self._expected()
+        return taped is not None and taped.type != "close"
+
     def hear(self, kind: FrameType, data: bytes) -> bool:
         """Take a message of the client's. False: it is not the taped one, and that has been told."""
         taped = self._expected()

@@ -96,7 +96,7 @@ class SocketTalk:
                 self._connection.send(bytes(self._frames.pong(piece.data)))
         elif piece.type == "close":
             self._hear_close(piece)
-        elif piece.type != "pong" and not self._said_close:
+        elif piece.type != "pong" and not self._refused:
             self._hear_message(piece)
 
     def _hear_message(self, piece: Piece) -> None:
@@ -108,6 +108,8 @@ class SocketTalk:
         elif piece.open is None:
             data = b"".join(self._message)
             self._message, self._size = [], 0
+            if self._said_close and not self._conversation.expects_message:
+                return  # it and the server's close have crossed
             if self._conversation.hear(piece.type, data):
                 self._times.append(self._server.woken())
             else:

@@ -73,8 +73,10 @@ class FrameReader:
                 self._frames = frames_of(self._to, self._response)
             self._frames.receive_bytes(data)
             for frame in self._frames.received_frames():
-                self._closed = self._closed or frame.opcode is Opcode.CLOSE
                 yield from _pieces(frame)
+                if frame.opcode is Opcode.CLOSE:
+                    self._closed = True
+                    return
         except UnreadableError:
             raise
         except Exception as error:  # wsproto's own, and what a hostile frame makes of its asserts

@@ -245,6 +245,19 @@ def test_rules_secrets_and_machine_facts_count_as_in_bodies(ca: Path) -> None:
         assert run.noticed == []
 
 
+@pytest.mark.parametrize(("sent", "what"), [("late", None), ("other", "message 2 of the client")])
+def test_what_the_client_says_after_the_server_closed_is_compared(ca: Path, sent: str, what: str | None) -> None:
+    with talking(ca, ">one", "<!1000 bye", ">late", ">!1000 bye") as (run, client):
+        client.send("one")
+        assert client.next() == ws.CloseConnection(1000, "bye")
+        client.sock.sendall(b"\x81" + bytes((0x80 | len(sent),)) + bytes(4) + sent.encode())
+        client.sock.sendall(b"\x88\x85" + bytes(4) + b"\x03\xe8bye")
+        while client.sock.recv(1000):
+            pass
+    assert [text[: len(what or "")] for text in told(run)] == ([what] if what else [])
+    assert bool(run.replayer.unsaid()) is (what is not None)
+
+
 def test_a_client_that_says_less_is_told_at_the_end(ca: Path) -> None:
     with talking(ca, ">one", "<two", ">three", "<four", "<five", ">!1000", "<!1000") as (run, client):
         client.send("one")

@@ -123,10 +123,11 @@ def test_garbage_gives_pieces_or_a_named_error(data: bytes, to: Side, response: 
         assert sum(len(piece.data) for piece in read(data, 7, to, response)) < 1 << 20
 
 
-def test_what_comes_after_a_close_says_nothing() -> None:
+@pytest.mark.parametrize("step", [3, 1000])
+def test_what_comes_after_a_close_says_nothing(step: int) -> None:
     frames = frames_of("server", ())
     data = bytes(frames.close()) + os.urandom(50)
-    assert read(data, 3, "client") == [Piece("close", b"", code=None)]
+    assert read(data, step, "client") == [Piece("close", b"", code=None)]
 
 
 def test_the_answer_to_a_key_is_the_rfc_s() -> None:
