@@ -20,6 +20,8 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _NO_CODE = 1005
 _PIECE = 1 << 18
 """Characters or bytes of a piece at most: what was compressed may be a thousand times as long as what came."""
+_SLICE = 1 << 12
+"""Bytes that are inflated at once, where there is compression: they may become 4 MiB."""
 
 
 class UnreadableError(ValueError):
@@ -71,12 +73,14 @@ class FrameReader:
         try:
             if self._frames is None:
                 self._frames = frames_of(self._to, self._response)
-            self._frames.receive_bytes(data)
-            for frame in self._frames.received_frames():
-                yield from _pieces(frame)
-                if frame.opcode is Opcode.CLOSE:
-                    self._closed = True
-                    return
+            step = _SLICE if self._frames.extensions else len(data) or 1
+            for at in range(0, len(data), step):
+                self._frames.receive_bytes(data[at : at + step])
+                for frame in self._frames.received_frames():
+                    yield from _pieces(frame)
+                    if frame.opcode is Opcode.CLOSE:
+                        self._closed = True
+                        return
         except UnreadableError:
             raise
         except Exception as error:  # wsproto's own, and what a hostile frame makes of its asserts

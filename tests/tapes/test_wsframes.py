@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import tracemalloc
+import zlib
 from itertools import batched
 
 import pytest
@@ -121,6 +123,20 @@ def test_what_cannot_be_read_is_said(data: bytes, to: Side, response: Headers, w
 def test_garbage_gives_pieces_or_a_named_error(data: bytes, to: Side, response: Headers) -> None:
     with contextlib.suppress(UnreadableError):
         assert sum(len(piece.data) for piece in read(data, 7, to, response)) < 1 << 20
+
+
+def test_what_inflates_a_thousandfold_is_never_in_memory_whole() -> None:
+    size = 32 << 20
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -12)
+    small = (deflate.compress(bytes(size)) + deflate.flush(zlib.Z_SYNC_FLUSH))[:-4]
+    data = b"\xc2\x7e" + len(small).to_bytes(2, "big") + small
+    reader = FrameReader("client", DEFLATE)
+    tracemalloc.start()
+    try:
+        assert sum(len(piece.data) for piece in reader.feed(data)) == size
+        assert tracemalloc.get_traced_memory()[1] < size  # of which there would be four copies
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("step", [3, 1000])
