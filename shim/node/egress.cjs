@@ -5,6 +5,7 @@
 // lets it.
 
 const dgram = require('dgram');
+const fs = require('fs');
 const net = require('net');
 const { agentsLine } = require('./callers.cjs');
 const channel = require('./channel.cjs');
@@ -20,10 +21,31 @@ const reported = new Set();
 let lines = 0;
 
 // Whether an address is the wire's, this machine's, or one that may be reached in a replay. On the loopback of a replay
-// is nobody but the run, where the kernel lets the launcher see to it.
+// in a namespace is nobody but the run: a port that somebody serves on the loopback outside is past the tape there.
 function isWithin(host, port) {
-  if (LOOPBACK.test(normal(host)) || isWire(host, port)) return true;
+  if (isWire(host, port)) return true;
+  if (LOOPBACK.test(normal(host))) {
+    const elsewhere = refuses && settings.GUARD === 'namespace' && settings.OUTSIDE.has(Number(port));
+    return !elsewhere || isAnybodyAt(Number(port));
+  }
   return settings.ALLOW.some((one) => one.port === Number(port) && normal(one.host) === normal(host));
+}
+
+// Whether somebody of the run listens at a port of our loopback. https://docs.kernel.org/networking/proc_net_tcp.html
+function isAnybodyAt(port) {
+  const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  return ['/proc/net/tcp', '/proc/net/tcp6'].some((table) => {
+    let text = '';
+    try {
+      text = fs.readFileSync(table, 'latin1');
+    } catch {
+      return false; // no such protocol here
+    }
+    return text.split('\n').some((line) => {
+      const [, local = '', , state] = line.trim().split(/\s+/);
+      return state === '0A' && local.endsWith(wanted);
+    });
+  });
 }
 
 // Report what leaves; the error with which it fails, or null where it is let go.
@@ -36,8 +58,7 @@ function judge(what, host, port) {
   return Object.assign(new Error(text), { code: 'ECONNREFUSED', errno: -111, syscall: what, address: host, port });
 }
 
-function tell(what, address) {
-  const where = agentsLine();
+function tell(what, address, where = agentsLine()) {
   const key = `${what} ${address} ${where}`;
   if (!refuses && reported.has(key)) return;
   reported.add(key);
@@ -54,12 +75,25 @@ function patchNet() {
   const { connect } = prototype;
   prototype.connect = resemble(function connectJudged(...args) {
     const options = target(args);
-    const error = options && attempt(() => judge('connect', options.host || 'localhost', options.port));
-    if (!error) return connect.apply(this, args);
+    const host = options && (options.host || 'localhost');
+    const error = options && attempt(() => judge('connect', host, options.port));
+    if (!error) {
+      if (refuses && options && LOOPBACK.test(normal(host)) && !isWire(host, options.port)) tellRefusals(this, host, options.port);
+      return connect.apply(this, args);
+    }
     this.connecting = true;
     process.nextTick(() => this.destroy(error));
     return this;
   }, connect);
+}
+
+// Where the kernel lets a replay reach the wire alone (Landlock), it refuses by an error that nobody else gives.
+function tellRefusals(socket, host, port) {
+  const where = attempt(agentsLine);
+  socket.prependOnceListener('error', (error) => {
+    if (error.code !== 'EACCES' && error.code !== 'EPERM') return;
+    attempt(() => tell('connect', net.isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`, where));
+  });
 }
 
 // What is connected to; null for what is no host and port.

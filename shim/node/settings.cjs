@@ -44,5 +44,6 @@ module.exports = {
   PROXY: place(env.TAPEPROXY_PROXY || ''),
   ALLOW: (env.TAPEPROXY_ALLOW || '').split(',').filter(Boolean).map(place).filter(Boolean),
   GUARD: env.TAPEPROXY_GUARD || '',
+  OUTSIDE: new Set((env.TAPEPROXY_OUTSIDE || '').split(',').filter(Boolean).map(Number)),
   CERTIFICATE: env.NODE_EXTRA_CA_CERTS || '',
 };

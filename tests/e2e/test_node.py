@@ -1,6 +1,7 @@
 """A Node agent on Node's own clients: recorded over TLS, and replayed to the byte, times and ids and all."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,39 @@ def test_a_connection_past_the_proxy_is_noticed_and_refused_in_a_replay(shim: bo
     if replayed is not None:
         assert (replayed.returncode, replayed.stdout) == (3, "ECONNREFUSED\n"), replayed.stderr
         assert "the agent tried to reach 192.0.2.1:9 past the proxy, and was refused" in replayed.stderr
+
+
+@pytest.mark.parametrize("guard", ["namespace", "landlock"])
+def test_a_server_of_others_on_loopback_is_past_the_tape(guard: str, cli: Cli) -> None:
+    """The kernel keeps a replay from it; that is told, and not only refused."""
+    code = "require('net').connect(+process.argv[1], '127.0.0.1').on('error', () => {}).on('connect', process.exit)"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        recorded = cli.run("record", "-o", "t.jsonl.gz", "--", node(), "-e", code, str(port))
+        assert recorded.returncode == 0, recorded.stderr
+        replayed = cli.run("replay", "t.jsonl.gz", "--guard", guard)
+        if replayed.returncode == 2:
+            pytest.skip(f"no {guard} here")
+        server.settimeout(5)
+        server.accept()[0].close()  # the recording's; a second one would be the replay's
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert replayed.returncode == 3, replayed.stderr
+    assert f"the agent tried to reach 127.0.0.1:{port} past the proxy, and was refused" in replayed.stderr
+
+
+def test_a_server_of_the_run_is_no_violation(cli: Cli) -> None:
+    code = """
+    const net = require('net');
+    const server = net.createServer((socket) => socket.end('hello')).listen(0, '127.0.0.1', () => {
+      const client = net.connect(server.address().port, '127.0.0.1', () => {});
+      client.on('data', (data) => console.log(String(data))).on('close', () => server.close());
+    });
+    """
+    recorded = cli.run("record", "-o", "t.jsonl.gz", "--", node(), "-e", code)
+    replayed = cli.run("replay", "t.jsonl.gz")
+    assert (recorded.stdout, replayed.returncode, replayed.stdout) == ("hello\n", 0, "hello\n"), replayed.stderr
 
 
 @pytest.mark.soak
