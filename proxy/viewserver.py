@@ -1,5 +1,6 @@
 """The page's port: uvicorn on loopback, until it is interrupted."""
 
+import contextlib
 import signal
 import socket
 import threading
@@ -12,9 +13,10 @@ from urllib.parse import quote
 
 import uvicorn
 
+from tapeproxy.proxy.tapefile import is_locked
 from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.proxy.viewforks import ForkingFolder
-from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.errors import TapeproxyError, UsageError
 from tapeproxy.web.app import make_app
 
 _HOST = "127.0.0.1"
@@ -70,6 +72,11 @@ class ViewServer:
             self._listener.close()
             self._library.close()
 
+    def read_ahead(self, name: str) -> None:
+        """Read a tape before anybody asks for it; what is wrong with it is told to whoever asks."""
+        with contextlib.suppress(TapeproxyError, OSError):
+            self._library.open(name).causality()
+
     def stop(self) -> None:
         """Have `run` return, from any thread."""
         self._server.should_exit = True
@@ -78,6 +85,8 @@ class ViewServer:
 def serve(options: ViewOptions, page: str, ready: Callable[[str], None]) -> None:
     """Give out the page; `ready` gets its address once it is open. Returns when interrupted. Raises UsageError."""
     server = ViewServer(options)
+    if options.place.is_file() and not is_locked(options.place):
+        threading.Thread(target=server.read_ahead, args=(options.place.name,), daemon=True).start()
     ready(server.address(page))
     server.run()
 

@@ -17,13 +17,14 @@ from tapeproxy.web.library import ForkOrder, NotThereError
 NAME = "one.tape.jsonl.gz"
 ORDER = ForkOrder((("--at", "2"), ("--status", "500")))
 WAITS = """
-import signal, sys
+import signal, sys, time
 def end(*_):
     print("interrupted", flush=True)
     raise SystemExit(130)
 signal.signal(signal.SIGINT, end)
 print("begun", *sys.argv[1:], flush=True)
-signal.pause()
+while True:
+    time.sleep(0.01)  # not signal.pause(), which a signal that comes right before it does not end
 """
 STUBBORN = "import signal; signal.signal(2, signal.SIG_IGN); print('begun', flush=True); signal.pause()"
 
