@@ -42,9 +42,10 @@ class _Fork:
         """The end of what it printed. The file is closed once it prints no more."""
         ended = self.process.poll() is not None
         if self.output is not None:
-            size = self.output.seek(0, os.SEEK_END)
-            self.output.seek(max(0, size - _OUTPUT))
-            self.said = self.output.read().decode(errors="replace")
+            # The fork writes at the place where this file stands, so that is left alone.
+            size = os.fstat(self.output.fileno()).st_size
+            said = os.pread(self.output.fileno(), _OUTPUT, max(0, size - _OUTPUT))
+            self.said = said.decode(errors="replace")
             if ended:
                 self.output.close()
                 self.output = None
