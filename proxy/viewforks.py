@@ -37,6 +37,7 @@ class _Fork:
     child: Path
     output: IO[bytes] | None
     said: str = ""
+    stopping: bool = False
 
     def told(self) -> str:
         """The end of what it printed. The file is closed once it prints no more."""
@@ -114,14 +115,16 @@ class ForkingFolder(TapeFolder):
         }
 
     def stop_fork(self, number: int) -> None:
-        process = self._fork(number).process
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+        fork = self._fork(number)
+        if fork.process.poll() is None:
+            fork.stopping = True
+            fork.process.send_signal(signal.SIGINT)
 
     def close(self) -> None:
         """Interrupt what runs, and wait for its tapes to be sealed; what doesn't end is ended."""
-        for number in self._forks:
-            self.stop_fork(number)
+        for number, fork in self._forks.items():
+            if not fork.stopping:  # a second interrupt would cut its end short
+                self.stop_fork(number)
         for fork in self._forks.values():
             for end in (fork.process.terminate, fork.process.kill):
                 try:
