@@ -13,7 +13,7 @@ from authority import Authority
 from browser import Watched, browser, needs_chromium
 from clirun import KEYS, Cli
 from origin import Call, Gate, Origin
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from recording import Recording
 
 from tapeproxy.proxy.ca import CertificateAuthority
@@ -182,6 +182,24 @@ def test_a_fork_is_ordered_and_watched(chromium: Browser, cli: Cli, monkeypatch:
             expect(page.locator("td.exchanges")).to_have_text(["3", "3"])
             expect(page.locator("td.command").first).to_contain_text("agent.py")
     assert KEYS["OPENAI_API_KEY"].encode() not in (cli.cwd / "run-fork1.tape.jsonl.gz").read_bytes()
+
+
+def test_what_is_typed_before_the_answer_comes_stays(chromium: Browser, tmp_path: Path) -> None:
+    agentruns.write_tape(tmp_path / NAME, agentruns.sample("m"))
+    with viewing(tmp_path) as server, opened(chromium, f"{server.address(f'tape/{NAME}')}&e=1") as page:
+        expect(page.locator(".message").first).to_be_visible()
+        held: list[Route] = []
+        page.route("**/api/tapes/*/exchanges/*", lambda route: held.append(route))
+        page.keyboard.press("f")
+        text = page.locator(".forking textarea")
+        expect(page.locator(".plan")).to_be_disabled()
+        text.fill("The moon does it.")
+        expect(page.locator(".plan")).to_be_enabled()
+        with page.expect_response("**/api/tapes/*/exchanges/1"):
+            for route in held:
+                route.continue_()
+        page.locator(".forking input").fill("NAME")
+        expect(text).to_have_value("The moon does it.")
 
 
 def test_without_the_token_the_page_says_what_to_do(chromium: Browser, tmp_path: Path) -> None:

@@ -17,17 +17,25 @@
     return call.answer.parts.filter(function (part) { return part.kind === 'text'; }).map(function (part) { return part.text; }).join('');
   }
 
+  /* A form an exchange: what was typed for one is never sent for another. */
   tp.views.fork = function (props) {
-    var model = props.model, number = props.state.number, id = model.source.id;
-    var pair = hooks.useState({ kind: '--text', value: null, rerun: 'future', keyless: '' }), state = pair[0];
-    function set(changes) { pair[1](function (old) { return Object.assign({}, old, changes); }); }
+    var number = props.state.number;
+    if (number === null) return html`<div class="lower single"><p class="dim">Choose an exchange first, then press f.</p></div>`;
+    return html`<${Form} key=${number} ...${props} number=${number} />`;
+  };
+
+  function Form(props) {
+    var model = props.model, number = props.number, id = model.source.id;
+    var pair = hooks.useState({ kind: '--text', value: '', touched: false, rerun: 'future', keyless: '', document: null }), state = pair[0];
+    function set(changes) { pair[1](function (old) { return Object.assign({}, old, typeof changes === 'function' ? changes(old) : changes); }); }
+    function touch(changes) { set(Object.assign({ touched: true, plan: null }, changes)); }
     hooks.useEffect(function () {
-      if (number === null) return;
       model.source.exchange(number).then(function (found) {
         var text = answerText(found);
-        set({ document: found, value: text, kind: text ? '--text' : '--set', plan: null, error: null });
+        // The answer may come after somebody has begun to write: what they wrote stays.
+        set(function (old) { return old.touched ? { document: found } : { document: found, value: text, kind: text ? '--text' : '--set' }; });
       }, function (error) { set({ error: error.message }); });
-    }, [number]);
+    }, []);
     hooks.useEffect(function () {
       if (!state.plan) return undefined;
       props.lanes.planned = state.plan;
@@ -45,28 +53,32 @@
       }, 400);
       return function () { clearInterval(timer); };
     }, [state.fork]);
-    if (number === null) return html`<div class="lower single"><p class="dim">Choose an exchange first, then press f.</p></div>`;
 
-    function order() {
-      var options = [['--at', String(number)], [state.kind, state.value]];
-      return { options: options, rerun: state.rerun, keyless: state.keyless.split(/[\s,]+/).filter(Boolean) };
+    function ordered(form) {
+      var options = [['--at', String(number)], [form.kind, form.value]];
+      return { options: options, rerun: form.rerun, keyless: form.keyless.split(/[\s,]+/).filter(Boolean) };
     }
+    function order() { return ordered(state); }
     async function act(path, done) {
       set({ error: null, busy: true });
       try { done(await tp.ask('/api/tapes/' + encodeURIComponent(id) + path, order())); } catch (error) { set({ error: error.message }); }
       set({ busy: false });
     }
-    function plan() { act('/plan', function (found) { set({ plan: found }); }); }
+    function plan() {
+      var asked = JSON.stringify(order());
+      // A plan of what the form said before says nothing of what it says now.
+      act('/plan', function (found) { set(function (old) { return JSON.stringify(ordered(old)) === asked ? { plan: found } : {}; }); });
+    }
     function run() { act('/fork', function (found) { set({ fork: found, run: null }); }); }
     var kind = KINDS.find(function (one) { return one[0] === state.kind; });
     return html`<div class="lower single"><div class="forking">
       <h3>Fork at exchange ${number}</h3>
       <p class="dim">What came before, and what knows nothing of it, is answered from the tape. What follows is asked anew, live.</p>
-      <label>change <select value=${state.kind} onChange=${function (event) { set({ kind: event.target.value, value: event.target.value === '--text' ? answerText(state.document) : '', plan: null }); }}>${KINDS.map(function (one) { return html`<option value=${one[0]}>${one[1]}</option>`; })}</select></label>
-      <textarea rows="6" spellcheck="false" placeholder=${kind[2]} value=${state.value || ''} onInput=${function (event) { set({ value: event.target.value, plan: null }); }} aria-label="new value"></textarea>
+      <label>change <select value=${state.kind} onChange=${function (event) { touch({ kind: event.target.value, value: event.target.value === '--text' && state.document ? answerText(state.document) : '' }); }}>${KINDS.map(function (one) { return html`<option value=${one[0]}>${one[1]}</option>`; })}</select></label>
+      <textarea rows="6" spellcheck="false" placeholder=${kind[2]} value=${state.value} onInput=${function (event) { touch({ value: event.target.value }); }} aria-label="new value"></textarea>
       <label>asked anew <select value=${state.rerun} onChange=${function (event) { set({ rerun: event.target.value, plan: null }); }}><option value="future">all that follows</option><option value="changed">only what is not asked as on the tape</option></select></label>
       <label>secret variables that no live call needs <input value=${state.keyless} placeholder="NAME, NAME" onInput=${function (event) { set({ keyless: event.target.value }); }} /></label>
-      <p><button class="plan" disabled=${state.busy} onClick=${plan}>what would happen</button> <button class="run" disabled=${state.busy || (state.run && state.run.running)} onClick=${run}>run it</button> <button onClick=${function () { props.store.set({ view: '' }); }}>close</button></p>
+      <p><button class="plan" disabled=${state.busy || !(state.touched || state.document)} onClick=${plan}>what would happen</button> <button class="run" disabled=${state.busy || !(state.touched || state.document) || (state.run && state.run.running)} onClick=${run}>run it</button> <button onClick=${function () { props.store.set({ view: '' }); }}>close</button></p>
       ${state.error && html`<pre class="bad error">${tp.spelled(state.error)}</pre>`}
       ${state.plan && html`<div class="planned"><p><b>about ${tp.count(state.plan.live_calls, 'live call')}</b></p><table class="headers">${state.plan.lanes.map(function (lane) {
         return html`<tr><th>${tp.spelled(lane.name)}</th><td>${['reused', 'mutated', 'live'].filter(function (what) { return lane[what].length; }).map(function (what) { return html`<span class="legend"><span class=${'dot ' + what}></span>${what} ${lane[what].join(', ')}</span>`; })}</td></tr>`;
@@ -75,5 +87,5 @@
         ${state.run && state.run.begun && html`<a class="child" href=${'/tape/' + encodeURIComponent(state.fork.child)} target="_blank" rel="noopener">${tp.spelled(state.fork.child)}</a>`}</p>
         <pre class="output">${tp.spelled((state.run && state.run.output) || '')}</pre></div>`}
     </div></div>`;
-  };
+  }
 })();
