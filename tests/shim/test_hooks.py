@@ -36,7 +36,7 @@ from _tapeproxy import hooks
             ["1"],
         ),
         ("hooks.on_import('xml.dom', lambda m: print(m.__name__)); import xml.dom.minidom", ["xml.dom"]),
-        ("hooks.on_import('_struct', lambda m: print(m.__name__)); import struct", ["_struct"]),
+        ("hooks.on_import('_lsprof', lambda m: print(m.__name__)); import cProfile", ["_lsprof"]),
     ],
 )
 def test_hooks(code: str, printed: list[str], python: Path, sidecar: Path, tmp_path: Path) -> None:

@@ -30,6 +30,9 @@ _BUSY = 60.0
 _AT_WORK = 0.2  # share of the time on the CPU that makes a process one at work
 _FIRST_LOOK, _LONGEST_NAP = 0.002, 0.1
 _DEADLOCK = 1.0  # seconds for which nobody in the process can go on
+# The same where it costs an order only. One that was just given a lock looks as if it still waited (from 3.14 on a lock
+# goes from hand to hand), for as long as a busy machine does not let it run.
+_STUCK = 0.25
 _OUTSIDE = ("socket.py", "ssl.py", "selectors.py", "subprocess.py", "popen_fork.py", "connection.py")
 
 _waiting: dict[int, tuple[str, Watched]] = {}  # by thread: its flow, and what it waits for its turn at
@@ -167,7 +170,8 @@ def _await_turn(watched: Watched, order: Order, who: str) -> bool:
     thread = get_ident()
     _waiting[thread] = (who, watched)
     try:
-        timeline.during(timeline.FOREVER, lambda: not signal.locked(), _watch_turn, signal, watched, order, who)
+        woken = lambda: order.waiters.get(who) is not signal  # noqa: E731  # not signal.locked(): see _STUCK
+        timeline.during(timeline.FOREVER, woken, _watch_turn, signal, watched, order, who)
     finally:
         _waiting.pop(thread, None)
         order.waiters.pop(who, None)
@@ -175,26 +179,36 @@ def _await_turn(watched: Watched, order: Order, who: str) -> bool:
 
 
 def _watch_turn(signal: Any, watched: Watched, order: Order, who: str) -> None:
-    nap, calm = _FIRST_LOOK, -1
+    nap, stuck = _FIRST_LOOK, 0.0
     since, cpu, seen = _monotonic(), _cpu(), _progress
     while not REAL_ACQUIRE(signal, True, nap) and not order.free:
-        owner = order.turn()[0]
+        owner, n = _next_of(order)
         if owner == who:  # two threads with one name: only one of them has been told
             return
+        now = _monotonic()
         if seen != _progress:
-            since, cpu, seen = _monotonic(), _cpu(), _progress
+            since, cpu, seen, stuck = now, _cpu(), _progress, 0.0
         if owner in _ended:
-            _drift(watched, order, owner, f"{owner} has ended")
+            _drift(watched, order, owner, f"{owner} has ended", n)
         elif timeline.is_stuck():
-            if calm == seen:
-                _drift(watched, order, owner, "nobody in the process can go on")
-            calm = seen
+            stuck = stuck or now
+            if now - stuck > _STUCK:
+                _drift(watched, order, owner, "nobody in the process can go on", n)
         else:
-            calm = -1
-            waited = _monotonic() - since
+            stuck = 0.0
+            waited = now - since
             if waited > _QUIET * _patience and (waited > _BUSY * _patience or not _is_at_work(waited, cpu)):
-                _drift(watched, order, owner, f"{owner} has not come for {waited:.1f} s")
+                _drift(watched, order, owner, f"{owner} has not come for {waited:.1f} s", n)
         nap = min(nap * 1.5, _LONGEST_NAP)
+
+
+def _next_of(order: Order) -> tuple[str, int]:
+    """Whose turn it is, and its number."""
+    TAKE_HOLD()
+    try:
+        return order.turn()[0], order.n
+    finally:
+        LET_GO()
 
 
 def _is_at_work(waited: float, cpu: float) -> bool:
@@ -219,12 +233,12 @@ def _advance(order: Order) -> None:
         LET_GO()
 
 
-def _drift(watched: Watched, order: Order, owner: str, why: str) -> None:
-    """Report that the order of a lock can't be kept, and keep it no longer."""
+def _drift(watched: Watched, order: Order, owner: str, why: str, n: int | None = None) -> None:
+    """Report that the order of a lock can't be kept, and keep it no longer. `n`: unless that turn is over by now."""
     global _patience
     TAKE_HOLD()
     try:
-        if order.free:
+        if order.free or (n is not None and order.n != n):
             return
         order.free = True
         if watched.condition is not None and watched.condition.order is not None:

@@ -87,7 +87,8 @@ def is_still() -> bool:
 
 def is_stuck() -> bool:
     """Whether nobody in this process is at work, and no wait will end by itself: not the caller's, either."""
-    return is_still() and all(end == FOREVER for end, _ in list(_waits.values()))
+    waits = dict(_waits)  # both are asked of one moment: a wait that ends in between would be missed
+    return others(waits) in (Others.NONE, Others.IDLE) and all(end == FOREVER for end, _ in waits.values())
 
 
 def leap(end: float) -> bool:
