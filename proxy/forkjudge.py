@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import reduce
 
-from tapeproxy.proxy.replayer import Asked, Decision, Replayer, Upstream
+from tapeproxy.proxy.decisions import Asked, Decision, Upstream
+from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.cuts import UNLANED, rows_of
 from tapeproxy.tapes.exchanges import Tape, outlines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tapeproxy.proxy.replayer import Asked
+from tapeproxy.proxy.decisions import Asked
 from tapeproxy.proxy.requestreader import RequestReader, UnreadableError
 from tapeproxy.proxy.turns import Turn, Turns
 from tapeproxy.tapes.violations import Violation

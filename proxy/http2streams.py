@@ -14,7 +14,7 @@ import httptools
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
 
-from tapeproxy.proxy.replayer import Asked, Joined
+from tapeproxy.proxy.decisions import Asked, Joined
 from tapeproxy.proxy.requestreader import MAX_BODY
 from tapeproxy.proxy.turns import Turns
 from tapeproxy.tapes.duplex import Duplex, split_messages

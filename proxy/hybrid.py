@@ -240,7 +240,7 @@ class Forking:
             covered=tuple(covered),
             violations=replayer.violations,
             drifts=drifts,
-            notes=[*([] if shims is None else shims.notes()), *replayer.soft_notes()],
+            notes=[*([] if shims is None else shims.notes()), *replayer.findings.soft_notes()],
         )
 
     def _recording(self) -> RecordSettings:

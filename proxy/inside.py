@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import httptools
 
-from tapeproxy.proxy.replayer import Asked
+from tapeproxy.proxy.decisions import Asked
 from tapeproxy.tapes.hosts import loopback_literals
 from tapeproxy.tapes.lanes import LANE_HEADER
 from tapeproxy.tapes.records import Headers

@@ -1,23 +1,28 @@
-"""The decisions of a replay: which answer each request gets, and what counts against the run. No socket, no clock."""
+"""The decisions of a replay: which answer each request gets, and what counts against the run. No socket, no clock.
 
-from collections.abc import Callable, Iterator
+What is asked and decided are values of `decisions`. One long class, for every request passes all of it, in an order
+that matters; what only some replays need is in modules of its own (`injecting`, `joining`, `conversation`).
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from tapeproxy.proxy.decisions import Asked, Decision, Held, Joined, Live, Upstream
+from tapeproxy.proxy.findings import Findings, compared, explained, missed
 from tapeproxy.tapes.answers import SWITCHED, Answer, dropped, flaw, render
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.fronts import Fronts, Led
 from tapeproxy.tapes.hosts import is_loopback, is_mcp_stdio
-from tapeproxy.tapes.identity import Target, origin_of, parse_target, read_body, read_target
+from tapeproxy.tapes.identity import origin_of, parse_target
 from tapeproxy.tapes.interleaving import Wait
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.machine import Fact, Facts, facts_of, marks, usable
-from tapeproxy.tapes.matching import Ask, Card, Hit, Index, Miss
+from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
 from tapeproxy.tapes.order import CompletionOrder
 from tapeproxy.tapes.passing import passes
-from tapeproxy.tapes.positions import compare_positions, knows_sleeps
 from tapeproxy.tapes.reading import Reading, replay_reading, taped_reading
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
@@ -29,54 +34,11 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.conversation import Conversation, Unsaid
     from tapeproxy.tapes.differences import Difference
     from tapeproxy.tapes.duplex import Duplex
-    from tapeproxy.tapes.explain import Explanation
     from tapeproxy.tapes.faults import Faults
     from tapeproxy.tapes.forkplan import ForkPlan
 
 _URLS = 1024
 """Redacted URLs that are kept: an agent asks the same few over and over."""
-
-
-class Asked(NamedTuple):
-    """A request as the client sent it. `url` is absolute; `port` is the client's own, 0 where it is not known."""
-
-    method: bytes
-    url: bytes
-    headers: Headers
-    body: bytes
-    http10: bool = False
-    port: int = 0
-
-
-class Live(NamedTuple):
-    """The request goes to a server of the run itself; what comes back is given to `compare`."""
-
-    host: str
-    port: int
-    ask: Ask
-    taped: Exchange | None
-    tag: LaneTag | None = None
-
-
-class Held(NamedTuple):
-    """The answer waits as `Replayer.wait(exchange)` says: other flows asked or completed before it came."""
-
-    answer: Answer
-    exchange: Exchange
-
-
-class Joined(NamedTuple):
-    """The answer begins before the request is whole, which has to go on as `duplex` says."""
-
-    decision: Answer | Held
-    duplex: "Duplex"
-
-
-class Upstream(NamedTuple):
-    """Of a fork: the request goes out to the world."""
-
-
-type Decision = Answer | Held | Violation | Live | Upstream
 
 
 @dataclass(slots=True)
@@ -100,8 +62,7 @@ class Replayer:
     noticed: Callable[[Violation | Drift], None]
     served: int = 0
     live: int = 0
-    violations: list[Violation] = field(default_factory=list)
-    drifts: list[Drift] = field(default_factory=list)
+    findings: Findings = field(init=False)
     conversations: "list[Conversation]" = field(default_factory=list)
     index: Index = field(init=False)
     by_lane: bool = True
@@ -121,17 +82,15 @@ class Replayer:
     known: int | None = None
     fronts: Fronts = field(default_factory=Fronts)
     reading: Reading = field(init=False)
+    begun: bool = False
     _redact_url: Callable[[bytes], bytes] = field(init=False)
     _redact_lane: Callable[[str], str] = field(init=False)
-    _names: dict[str, str] = field(default_factory=dict[str, str])
-    _drifted: set[str] = field(default_factory=set)
-    _soft: "dict[str, list[tuple[int, tuple[Difference, ...]]]]" = field(default_factory=dict)
     _taped_facts: Facts = field(init=False)
-    _begun: bool = False
     _branched: bool = False
     _led: Led | None = None
 
     def __post_init__(self) -> None:
+        self.findings = Findings(self.tape, self.noticed)
         self._read()
         self.order = self._ordered()
         self._redact_url = lru_cache(_URLS)(self.redactor.url)
@@ -140,7 +99,7 @@ class Replayer:
     def learn(self, version: str) -> None:
         """Take note of the version of a Python of the run, which counts for requests if it comes before the first."""
         known = self.here.get("python", ())
-        if "python" in self._taped_facts and version not in known and not self._begun:
+        if "python" in self._taped_facts and version not in known and not self.begun:
             self.here = usable({**self.here, "python": (*known, version)})
             self._read()
 
@@ -176,11 +135,7 @@ class Replayer:
             return True
         if (led := self.fronts.led(asked.url)) is not None:
             asked = asked._replace(url=led.url, headers=led.there(asked.headers))
-        tag, headers = split_tag(asked.headers)
-        if self.reading.rules and self.reading.rules.headers():
-            headers = self.redactor.headers(headers)
-        lane = self._redact_lane(tag.lane) if tag is not None else None
-        ask = Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane, reading=self.reading)
+        ask, _ = self.read(asked)
         try:
             inside = is_loopback(parse_target(ask.url).host)
         except ValueError:
@@ -202,17 +157,11 @@ class Replayer:
         self._led = self.fronts.led(asked.url)
         if self._led is not None:
             asked = asked._replace(url=self._led.url, headers=self._led.there(asked.headers))
-        self._begun = True
-        # The body is redacted when that matters: what is the same as on the tape, byte for byte, needs no more care.
-        tag, headers = split_tag(asked.headers)
+        self.begun = True
+        ask, tag = self.read(asked)
         if tag is None:
             self.untagged(asked.port)
-        else:
-            tag = tag._replace(lane=self._redact_lane(tag.lane))  # as it is on the tape
-        lane = tag.lane if tag is not None else None
-        if self.reading.rules and self.reading.rules.headers():
-            headers = self.redactor.headers(headers)
-        ask = Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane, reading=self.reading)
+            ask = ask._replace(reading=self.reading)  # which depends on what was told there
         try:
             target = parse_target(ask.url)
         except ValueError as error:
@@ -221,11 +170,13 @@ class Replayer:
             return self.violate(passed)
         loopback = is_loopback(target.host)
         if loopback and self.owns_port(target.port):
-            return self._live(target.host, target.port, self._redacted(ask), tag)
+            return self._live(target.host, target.port, self.redacted(ask), tag)
         if tag is not None:
             self.order.asked(tag.lane)
         if self.faults is not None:
-            decision = self._inject(self.faults, self._redacted(ask), (target, tag), asked.http10)
+            from tapeproxy.proxy.injecting import inject  # most replays have no faults
+
+            decision = inject(self, self.faults, self.redacted(ask), (target, tag), asked.http10)
             if decision is not None:
                 return decision
         # A message to an MCP server on stdio can't go out: there is no such host.
@@ -233,73 +184,43 @@ class Replayer:
         if goes_out and self.fork is not None and self.fork.asks_anew(tag):
             return Upstream()
         if hit := self.index.take_exact(ask):
-            return self._serve(hit.exchange, ask, tag, asked.http10)
-        ask = self._redacted(ask)
+            return self.serve(hit.exchange, ask, tag, asked.http10)
+        ask = self.redacted(ask)
         found = self._take(ask)
         if isinstance(found, Hit):
-            return self._serve(found.exchange, ask, tag, asked.http10)
+            return self.serve(found.exchange, ask, tag, asked.http10)
         if loopback and self.index.knows(self._inside(ask)):
             # A server of the run that is not up yet, or down again: what a client sees then is a closed connection.
             return dropped()
         if goes_out:
             return Upstream()
         self._witness(None, ask, tag)
-        return self.violate(self._miss(found, tag))
+        return self.miss(found, tag)
 
-    def join(self, asked: Asked) -> Joined | Violation | None:
-        """What to do with a call of gRPC of which more is to come; None: wait until all is there.
+    def read(self, asked: Asked) -> tuple[Ask, LaneTag | None]:
+        """The request and its lane, as they are looked for: redacted, but for the body.
 
-        `asked.body` is what has come, at least one message. A call is joined with a taped one that began alike, and in
-        which the server did not wait for the end; it can't be told in any other way who is to go on.
+        That is redacted when it matters: what is the same as on the tape, byte for byte, needs no more care.
         """
-        from tapeproxy.tapes.duplex import Duplex, overlaps
-
         tag, headers = split_tag(asked.headers)
         if tag is not None:
-            tag = tag._replace(lane=self._redact_lane(tag.lane))
-        lane = tag.lane if tag is not None else None
-        ask = Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane, reading=self.reading)
-        target = parse_target(ask.url)
-        if self.faults is not None or (is_loopback(target.host) and self.owns_port(target.port)):
-            return None
-        self._begun = True
-        cards = self.index.at_place(ask)
-        different: Violation | None = None
-        for card in cards:
-            duplex = Duplex(card.exchange, lambda message: self.redactor.body(headers, message))
-            difference = duplex.take(asked.body)
-            alike = difference is None
-            if card.used or (alike and not overlaps(duplex.exchange)):
-                if not card.used:
-                    return None  # it is answered when it is whole, if it ends as this one did
-                continue
-            if difference is None:
-                return self._joined(duplex, card, ask, tag)
-            what = f"a call is not on the tape: nearest is exchange {card.number}, which began otherwise"
-            different = different or Violation("miss", summary_line(ask), what, tag=tag, differences=(difference,))
-        if tag is None:
-            self.untagged(asked.port)
-        if different is not None:
-            return self.violate(different)
-        return self.violate(self._miss(Miss(self._redacted(ask), len(cards)), tag))
+            tag = tag._replace(lane=self._redact_lane(tag.lane))  # as it is on the tape
+        if self.reading.rules and self.reading.rules.headers():
+            headers = self.redactor.headers(headers)
+        lane = None if tag is None else tag.lane
+        return Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane, reading=self.reading), tag
 
-    def _joined(self, duplex: "Duplex", card: Card, ask: Ask, tag: LaneTag | None) -> Joined | Violation:
-        if tag is not None:
-            self.order.asked(tag.lane)
-        decision = self._serve(card.give().exchange, ask, tag, http10=False)
-        if isinstance(decision, Answer):
-            return Joined(decision._replace(is_due=duplex.is_due), duplex)
-        if isinstance(decision, Held):
-            return Joined(decision._replace(answer=decision.answer._replace(is_due=duplex.is_due)), duplex)
-        assert isinstance(decision, Violation)
-        return decision
+    def join(self, asked: Asked) -> Joined | Violation | None:
+        """What to do with a call of gRPC of which more is to come: see `joining.join`."""
+        from tapeproxy.proxy.joining import join  # most replays have no such calls
+
+        return join(self, asked)
 
     def parted(self, asked: Asked, duplex: "Duplex", difference: "Difference") -> Violation:
         """A call went on otherwise than the taped one that it was joined with."""
-        tag, _ = split_tag(asked.headers)
-        line = f"{asked.method.decode('latin-1')} {self._redact_url(asked.url).decode('latin-1')}"
-        what = f"a call went on otherwise than exchange {duplex.exchange.number}, with which it had begun alike"
-        return self.violate(Violation("miss", line, what, tag=tag, differences=(difference,)))
+        from tapeproxy.proxy.joining import parted
+
+        return parted(self, asked, duplex, difference)
 
     @property
     def injected(self) -> bool:
@@ -308,44 +229,27 @@ class Replayer:
 
     def compare(self, live: Live, status: int, headers: Headers, body: bytes) -> None:
         """Compare the answer of a server of the run with what the tape heard from it."""
-        taped = live.taped
-        if taped is None or taped.response is None:
-            return
-        from tapeproxy.tapes.differences import Difference, body_differences
+        drift = compared(live, status, headers, self.redactor.body(headers, body), self.reading)
+        if drift is not None:
+            self.drift(drift)
 
-        found = (
-            [Difference("status", str(taped.response.status), str(status))] if taped.response.status != status else []
-        )
-        target = read_target(live.ask.url, inside=True, reading=self.reading)
-        local = self.reading.rules.at(target.authority, target.path)
-        _, was = read_body(taped.response.headers, taped.response_body, local, self.reading)
-        _, now = read_body(headers, self.redactor.body(headers, body), local, self.reading)
-        found += body_differences(was, now)
-        if found:
-            what = f"a server of the run answered another way than in exchange {taped.number}"
-            self.drift(Drift(summary_line(live.ask), what, tuple(found)))
+    @property
+    def violations(self) -> list[Violation]:
+        """What was found so far, in order."""
+        return self.findings.violations
+
+    @property
+    def drifts(self) -> list[Drift]:
+        """What was found so far, in order."""
+        return self.findings.drifts
 
     def violate(self, violation: Violation) -> Violation:
         """Count a violation and tell whoever listens."""
-        if violation.tag is not None:
-            violation = replace(violation, lane_name=self._lane_name(violation.tag.lane))
-        self.violations.append(violation)
-        self.noticed(violation)
-        return violation
-
-    def call(self, lane: str, name: str) -> None:
-        """Take note of what the agent calls a lane."""
-        self._names[lane] = name
-
-    def _lane_name(self, lane: str) -> str:
-        """What the agent calls a lane, now or on the tape; empty where nobody said."""
-        taped = (one.name for one in reversed(self.tape.lanes) if one.id == lane and one.name)
-        return self._names.get(lane) or next(taped, "")
+        return self.findings.violate(violation)
 
     def drift(self, drift: Drift) -> None:
         """Count a drift and tell whoever listens."""
-        self.drifts.append(drift)
-        self.noticed(drift)
+        self.findings.drift(drift)
 
     def _take(self, ask: Ask) -> Hit | Miss:
         """The next answer for this request: of its own lane, or, in an update, of whichever has it."""
@@ -360,46 +264,6 @@ class Replayer:
         if self.fork is None or not (self._branched or not self.fork.mutated):
             return False
         return self.fork.may_be_live(tag)
-
-    def _inject(self, faults: "Faults", ask: Ask, who: tuple[Target, LaneTag | None], http10: bool) -> Decision | None:
-        """The fault that a request gets which is on the tape, if it is to get one."""
-        from tapeproxy.tapes.faults import Injected, apply
-
-        target, tag = who
-        found = self.index.look(ask)
-        picked = faults.pick(ask.method, target) if isinstance(found, Hit) else None
-        if picked is None or isinstance(found, Miss):
-            return None
-        fault, number = picked
-        exchange = found.exchange
-        socket = exchange.response is not None and exchange.response.status == SWITCHED
-        decision: Decision | None = None
-        if not fault.instead or flaw(exchange) is not None:
-            self.index.take(ask)
-            decision = self._serve(exchange, ask, tag, http10)
-            if not isinstance(decision, Answer | Held):
-                return decision
-        faults.injected.append(Injected(fault.text, number, summary_line(ask), exchange.number))
-        if not socket or fault.status is not None or fault.finish is not None:
-            return apply(fault, exchange, http10=http10)
-        if fault.cut is not None:  # once it is open
-            from tapeproxy.tapes.wsanswers import opening
-
-            return opening(exchange, ask.headers)._replace(finish="cut", delay=fault.delay_ns)
-        answer = decision.answer if isinstance(decision, Held) else decision
-        assert isinstance(answer, Answer)
-        return answer._replace(delay=fault.delay_ns)
-
-    def soft_notes(self) -> Iterator[str]:
-        """Of each lane that polled another number of times than on the tape, one line: it made no other difference."""
-        for lane, found in self._soft.items():
-            number, differences = found[0]
-            texts = [f"{d.where}: {d.asked}, on the tape {d.taped}" for d in differences]
-            more = "" if len(found) == 1 else f"; and so before {len(found) - 1} more"
-            yield (
-                f"soft divergence: lane {lane} polled another number of times before the request of exchange "
-                f"{number} ({'; '.join(texts)}){more}"
-            )
 
     def _read(self) -> None:
         """Decide how requests are read, and index the tape's."""
@@ -421,7 +285,8 @@ class Replayer:
 
         return PositionIndex(self.tape.exchanges, reading=self.reading)
 
-    def _redacted(self, ask: Ask) -> Ask:
+    def redacted(self, ask: Ask) -> Ask:
+        """The request with its body as it would be on a tape."""
         headers, body = self.redactor.message(ask.headers, ask.body)
         return ask._replace(headers=headers, body=body)
 
@@ -436,26 +301,16 @@ class Replayer:
             self._check_position(found.exchange, inside, tag)
             return Live(host, port, inside, found.exchange, tag)
         what = "a request to a server of the run is not on the tape"
-        explanation = self._explain(found)
+        explanation = explained(found, self.index)
         self.drift(Drift(summary_line(inside), what, explanation.differences))
         return Live(host, port, inside, None, tag)
 
     def _check_position(self, exchange: Exchange, ask: Ask, tag: LaneTag | None) -> None:
-        """Compare where in its lane the request was made; of each lane only the first difference counts."""
-        taped = exchange.request
+        """Compare where in its lane the request was made, where that can be what it was."""
         if self.injected:  # an agent that was refused something comes another way to all that follows
             return
-        if self.fork is not None and not self.fork.is_past(tag):
-            return
-        if tag is None or taped.lane != tag.lane or tag.lane in self._drifted:
-            return
-        found = compare_positions(taped, tag, sleeps=knows_sleeps(self.tape.head))
-        if found.hard:
-            self._drifted.add(tag.lane)
-            what = f"lane {tag.lane} came another way to the request of exchange {exchange.number}"
-            self.drift(Drift(summary_line(ask), what, found.hard, tag))
-        elif found.soft:
-            self._soft.setdefault(tag.lane, []).append((exchange.number, found.soft))
+        if self.fork is None or self.fork.is_past(tag):
+            self.findings.check_position(exchange, ask, tag)
 
     def _witness(self, exchange: Exchange | None, ask: Ask, tag: LaneTag | None) -> None:
         """Tell what was asked, and the exchange that has the answer."""
@@ -466,7 +321,8 @@ class Replayer:
             ask = ask._replace(body=exchange.request.body)  # of two copies of a conversation one is enough
         self.witness(Step(None if exchange is None else exchange.number, tag, ask))
 
-    def _serve(self, exchange: Exchange, ask: Ask, tag: LaneTag | None, http10: bool) -> Decision:
+    def serve(self, exchange: Exchange, ask: Ask, tag: LaneTag | None, http10: bool) -> Decision:
+        """Answer with what an exchange heard."""
         self._branched = self._branched or (self.fork is not None and exchange.number in self.fork.mutated)
         self._witness(exchange, ask, tag)
         self._check_position(exchange, ask, tag)
@@ -522,20 +378,6 @@ class Replayer:
             return Wait.NOT
         return self.order.wait(exchange)
 
-    def _explain(self, miss: Miss) -> "Explanation":
-        # A replay that goes well never needs it, and it takes some milliseconds to load.
-        from tapeproxy.tapes.explain import explain
-
-        return explain(miss, self.index)
-
-    def _miss(self, miss: Miss, tag: LaneTag | None) -> Violation:
-        explanation = self._explain(miss)
-        if miss.used and miss.elsewhere is None:
-            times = "once" if miss.used == 1 else f"{miss.used} times"
-            what = f"the tape has this request {times}, and each answer was given out already"
-            return Violation("used-up", explanation.request, what, explanation, tag)
-        if miss.elsewhere is not None:
-            what = f"the tape has this request for lane {miss.elsewhere}, but lane {miss.ask.lane} made it"
-            return Violation("lane", explanation.request, what, explanation, tag)
-        what = "this request is not on the tape"
-        return Violation("miss", explanation.request, what, explanation, tag, miss.ask)
+    def miss(self, miss: Miss, tag: LaneTag | None) -> Violation:
+        """Count a request that the tape has no answer for, and say why it has none."""
+        return self.violate(missed(miss, self.index, tag))

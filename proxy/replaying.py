@@ -334,7 +334,7 @@ class Replaying:
             notes=[
                 *self.wire.notes,
                 *([] if self.shims is None else self.shims.notes()),
-                *replayer.soft_notes(),
+                *replayer.findings.soft_notes(),
                 *(unsaid.to_text() for unsaid in replayer.unsaid()),
                 *self._leftovers,
             ],

@@ -221,7 +221,7 @@ class Shims:
     def _take(self, line: Line) -> None:
         text = self._redactor.text
         if line["k"] == "lane" and isinstance(line.get("name"), str) and line["name"]:
-            self._replayer.call(text(str(line.get("id"))), text(line["name"]))
+            self._replayer.findings.call(text(str(line.get("id"))), text(line["name"]))
         if line["k"] == "hello" and "python" in line:
             self._replayer.learn(str(line["python"]))
         match line:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tapeproxy.proxy.connection import Connection
-from tapeproxy.proxy.replayer import Asked, Decision, Replayer
+from tapeproxy.proxy.decisions import Asked, Decision
+from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.tapes.errors import PortInUseError
 from tapeproxy.tapes.records import Headers
 

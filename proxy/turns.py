@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
+from tapeproxy.proxy.decisions import Asked, Held, Joined, Live, Upstream
 from tapeproxy.proxy.playback import Pace, Playback
-from tapeproxy.proxy.replayer import Asked, Held, Joined, Live, Upstream
 from tapeproxy.tapes.answers import Answer, Finish
 from tapeproxy.tapes.interleaving import Wait
 from tapeproxy.tapes.violations import Violation

@@ -15,7 +15,8 @@ from bench.material import chat_tape
 from bench.processes import home
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.connection import Connection
-from tapeproxy.proxy.replayer import Asked, Replayer
+from tapeproxy.proxy.decisions import Asked
+from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.proxy.tlschannel import TlsChannel

@@ -233,7 +233,7 @@ class Replay:
     @property
     def notes(self) -> Sequence[str]:
         """What is worth knowing and is no drift."""
-        return [*self._judged.notes, *self._replayer.soft_notes()]
+        return [*self._judged.notes, *self._replayer.findings.soft_notes()]
 
     def close(self) -> None:
         """Serve no more; the findings stay."""

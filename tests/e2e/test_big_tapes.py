@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from clirun import Cli
 
+from tapeproxy.proxy.decisions import Asked
 from tapeproxy.proxy.replayed import ReplaySettings
-from tapeproxy.proxy.replayer import Asked
 from tapeproxy.proxy.replaying import Wire
 from tapeproxy.proxy.tapefile import TapeWriter, is_big, read_entries
 from tapeproxy.tapes.answers import Answer

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from served import KEY, exchange, tape_of
 
+from tapeproxy.proxy.decisions import Asked, Held
 from tapeproxy.proxy.forkjudge import ForkJudge
-from tapeproxy.proxy.replayer import Asked, Held, Replayer
+from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.tapes.answers import Answer
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.forkplan import ForkPlan, anew, fork_at, kept

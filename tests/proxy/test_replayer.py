@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from served import KEY, exchange, tape_of
 
-from tapeproxy.proxy.replayer import Asked, Replayer
+from tapeproxy.proxy.decisions import Asked
+from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.tapes.answers import Answer
 from tapeproxy.tapes.machine import NOTE, Facts
 from tapeproxy.tapes.reading import VERSION

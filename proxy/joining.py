@@ -1,0 +1,70 @@
+"""Calls of gRPC that are answered before they are whole: which taped call each goes on as. Sends nothing."""
+
+from typing import TYPE_CHECKING
+
+from tapeproxy.proxy.decisions import Asked, Held, Joined
+from tapeproxy.tapes.answers import Answer
+from tapeproxy.tapes.duplex import Duplex, overlaps
+from tapeproxy.tapes.hosts import is_loopback
+from tapeproxy.tapes.identity import parse_target
+from tapeproxy.tapes.lanes import LaneTag, split_tag
+from tapeproxy.tapes.matching import Ask, Card, Miss
+from tapeproxy.tapes.requestlines import summary_line
+from tapeproxy.tapes.violations import Violation
+
+if TYPE_CHECKING:
+    from tapeproxy.proxy.replayer import Replayer
+    from tapeproxy.tapes.differences import Difference
+
+
+def join(replayer: "Replayer", asked: Asked) -> Joined | Violation | None:
+    """What to do with a call of which more is to come; None: wait until all is there.
+
+    `asked.body` is what has come, at least one message. A call is joined with a taped one that began alike, and in
+    which the server did not wait for the end; it can't be told in any other way who is to go on.
+    """
+    ask, tag = replayer.read(asked)
+    target = parse_target(ask.url)
+    if replayer.faults is not None or (is_loopback(target.host) and replayer.owns_port(target.port)):
+        return None
+    replayer.begun = True
+    cards = replayer.index.at_place(ask)
+    different: Violation | None = None
+    for card in cards:
+        duplex = Duplex(card.exchange, lambda message: replayer.redactor.body(ask.headers, message))
+        difference = duplex.take(asked.body)
+        alike = difference is None
+        if card.used or (alike and not overlaps(duplex.exchange)):
+            if not card.used:
+                return None  # it is answered when it is whole, if it ends as this one did
+            continue
+        if difference is None:
+            return _joined(replayer, duplex, card, (ask, tag))
+        what = f"a call is not on the tape: nearest is exchange {card.number}, which began otherwise"
+        different = different or Violation("miss", summary_line(ask), what, tag=tag, differences=(difference,))
+    if tag is None:
+        replayer.untagged(asked.port)
+    if different is not None:
+        return replayer.violate(different)
+    return replayer.miss(Miss(replayer.redacted(ask), len(cards)), tag)
+
+
+def _joined(replayer: "Replayer", duplex: Duplex, card: Card, asking: tuple[Ask, LaneTag | None]) -> Joined | Violation:
+    ask, tag = asking
+    if tag is not None:
+        replayer.order.asked(tag.lane)
+    decision = replayer.serve(card.give().exchange, ask, tag, http10=False)
+    if isinstance(decision, Answer):
+        return Joined(decision._replace(is_due=duplex.is_due), duplex)
+    if isinstance(decision, Held):
+        return Joined(decision._replace(answer=decision.answer._replace(is_due=duplex.is_due)), duplex)
+    assert isinstance(decision, Violation)
+    return decision
+
+
+def parted(replayer: "Replayer", asked: Asked, duplex: Duplex, difference: "Difference") -> Violation:
+    """Count that a call went on otherwise than the taped one that it was joined with."""
+    tag, _ = split_tag(asked.headers)
+    line = f"{asked.method.decode('latin-1')} {replayer.redactor.url(asked.url).decode('latin-1')}"
+    what = f"a call went on otherwise than exchange {duplex.exchange.number}, with which it had begun alike"
+    return replayer.violate(Violation("miss", line, what, tag=tag, differences=(difference,)))
