@@ -10,9 +10,9 @@ from tapeproxy.tapes.exports import Lost
 def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:  # noqa: ARG001  # flows name no source
     """A file of mitmproxy's flows. Raises UsageError where there is no mitmproxy."""
     try:
-        from tapeproxy.proxy.mitm import flows_from
+        from tapeproxy.addons.flowwriting import FlowWriting
 
-        return flows_from(tape, lost)
+        return FlowWriting(tape, lost).pieces()
     except ImportError:
         fix = "install it with mitmproxy: pip install 'tapeproxy[record]'"
         raise UsageError("writing mitmproxy's flows needs mitmproxy", fix=fix) from None

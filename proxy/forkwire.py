@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tapeproxy.proxy.mitm import RecordWire, WireOptions
 from tapeproxy.proxy.processes import RunProcesses
+from tapeproxy.proxy.recordwire import RecordWire
+from tapeproxy.proxy.wireoptions import WireOptions
 from tapeproxy.tapes.forkverdict import Judge
 from tapeproxy.tapes.redaction import Redactor
 

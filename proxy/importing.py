@@ -136,9 +136,9 @@ def _taken(entries: list[Node], take: Any) -> Iterator[Foreign | ForeignFormatEr
 
 def _flows(path: Path) -> Iterator[Foreign | ForeignFormatError]:
     try:
-        from tapeproxy.proxy.mitm import flows_of
+        from tapeproxy.addons.flowfile import FlowFile
 
-        return flows_of(path)
+        return FlowFile(path).exchanges()
     except ImportError:
         raise UsageError("reading mitmproxy's flows needs mitmproxy", where=str(path), fix=_INSTALL) from None
 

@@ -1,4 +1,4 @@
-"""The record wire: mitmproxy inside this process, with our addons. The only module here that imports mitmproxy.
+"""The record wire: mitmproxy inside this process, with our addons. Other modules leave mitmproxy alone.
 
 mitmproxy is imported when a wire starts, not before (300 ms), and without its thirty unused addons. It runs on the
 event loop that is running already; its `Master.run` is not used, because that takes over the loop's task factory and
@@ -11,26 +11,19 @@ import errno
 import importlib.util
 import sys
 import types
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import anyio
-import certifi
-from blake3 import blake3
 
 from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.mitmlog import MitmLog
-from tapeproxy.addons.tape import Tape
-from tapeproxy.addons.untaped import Untaped
 from tapeproxy.proxy.alpn import Servers
-from tapeproxy.proxy.clientcerts import ClientCert, ClientCerts
-from tapeproxy.proxy.pemfiles import replace
+from tapeproxy.proxy.clientcerts import ClientCerts
+from tapeproxy.proxy.wireoptions import WireError, WireOptions, trusted_roots
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError
 from tapeproxy.tapes.fronts import Front, Fronts
-from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
     from mitmproxy.addons.proxyserver import Proxyserver
@@ -38,12 +31,7 @@ if TYPE_CHECKING:
     from mitmproxy.master import Master
 
     from tapeproxy.addons.fronting import FrontIn
-    from tapeproxy.addons.recorder import Recorder
     from tapeproxy.addons.sockets import Resets
-    from tapeproxy.tapes.exchanges import Tape as TapeOnDisk
-    from tapeproxy.tapes.exports import Lost
-    from tapeproxy.tapes.imports.foreign import Foreign
-    from tapeproxy.tapes.imports.nodes import ForeignFormatError
 
 _CA = "mitmproxy-ca.pem"
 _NEVER = 365 * 24 * 3600
@@ -52,46 +40,6 @@ _GRACE = 5.0
 """Seconds for exchanges under way to end by themselves."""
 _CLOSING = 5.0
 """Seconds for connections to run their last hooks once they are cancelled."""
-
-
-def flows_of(path: Path) -> "Iterator[Foreign | ForeignFormatError]":
-    """The exchanges in a file of mitmproxy's flows. Raises ImportError where there is no mitmproxy."""
-    from tapeproxy.addons.flowfile import FlowFile
-
-    return FlowFile(path).exchanges()
-
-
-def flows_from(tape: "TapeOnDisk", lost: "Lost") -> Iterator[bytes]:
-    """A file of mitmproxy's flows, of a tape. Raises ImportError where there is no mitmproxy."""
-    from tapeproxy.addons.flowwriting import FlowWriting
-
-    return FlowWriting(tape, lost).pieces()
-
-
-class WireError(TapeproxyError):
-    """The record wire could not be started."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WireOptions:
-    """How to listen and whom to trust.
-
-    `confdir` holds our CA as `mitmproxy-ca.pem` (key and certificate). `hosts` are `--map` rules, host or host:port to
-    base URL. `upstream` is the URL of the user's own proxy, `no_proxy` what bypasses it. `upstream_ca` is a PEM file of
-    roots trusted beside the public ones; `client_certs` a PEM file with key, or a folder of HOST.pem files;
-    `host_certs` are in their place. `no_tape`: hosts that pass by, of a wire with one tape.
-    """
-
-    confdir: Path
-    host: str = "127.0.0.1"
-    port: int = 0
-    hosts: Mapping[str, str] = field(default_factory=dict)
-    upstream: str | None = None
-    no_proxy: tuple[str, ...] = ()
-    upstream_ca: Path | None = None
-    client_certs: Path | None = None
-    host_certs: tuple[ClientCert, ...] = ()
-    no_tape: tuple[str, ...] = ()
 
 
 class MitmWire(abc.ABC):
@@ -288,7 +236,7 @@ class MitmWire(abc.ABC):
         if given.upstream is not None:
             settings["mode"] = [f"upstream:{parse_upstream(given.upstream).spec}"]
         if given.upstream_ca is not None:
-            settings["ssl_verify_upstream_trusted_ca"] = str(_trusted_roots(given.upstream_ca, given.confdir))
+            settings["ssl_verify_upstream_trusted_ca"] = str(trusted_roots(given.upstream_ca, given.confdir))
         if (certs := self._certs.place() or given.client_certs) is not None:
             settings["client_certs"] = str(certs)
         return settings
@@ -329,54 +277,6 @@ class MitmWire(abc.ABC):
             MitmWire._running = None
 
 
-class RecordWire(MitmWire):
-    """A wire with one tape. `untaped` counts what passed by as (what, host)."""
-
-    def __init__(
-        self,
-        options: WireOptions,
-        tape: Tape,
-        redactor: Redactor,
-        is_inside: Callable[[int], bool] = lambda _port: False,
-        untagged: Callable[[int], None] = lambda _port: None,
-    ) -> None:
-        super().__init__(options)
-        self._tape = tape
-        self._redactor = redactor
-        self._is_inside = is_inside
-        self._untagged = untagged
-        self._untaped = Untaped(tape, redactor, self.failures)
-        self._recorder: Recorder
-
-    @property
-    def untaped(self) -> Counter[tuple[str, str]]:
-        """What passed through without being taped: (what, host) and how often."""
-        return self._untaped.seen
-
-    def _taping(self, resets: "Resets") -> list[object]:
-        from tapeproxy.addons.passby import PassBy
-        from tapeproxy.addons.recorder import Recorder
-        from tapeproxy.addons.upstream import bypasses
-
-        self._recorder = Recorder(self._tape, self._redactor, self._is_inside, resets, self.failures, self._untagged)
-        given = self._options
-        direct = PassBy(
-            given.no_tape, lambda host, port: bypasses(host, port, given.no_proxy), self._untaped, self.failures
-        )
-        return [self._untaped, *([direct] if given.no_tape else ()), self._recorder]
-
-    def _gates(self) -> list[object]:
-        from tapeproxy.addons.insidegate import InsideGate
-
-        return [InsideGate(self._is_inside, self._untaped, self.failures)]
-
-    def _refused(self, line: bytes, reason: str, server: tuple[str, int] | None, client: "Client") -> None:
-        self._untaped.refused(line, reason, server)
-
-    async def _idle(self) -> None:
-        await self._recorder.idle()
-
-
 def slim_imports() -> None:
     """Keep `mitmproxy.addons` from importing all of its addons (flask, ldap3, ...): a third of the start-up time.
 
@@ -392,19 +292,3 @@ def slim_imports() -> None:
     package = types.ModuleType("mitmproxy.addons")
     package.__path__ = [str(Path(spec.submodule_search_locations[0]) / "addons")]
     sys.modules["mitmproxy.addons"] = package
-
-
-def _trusted_roots(extra: Path, folder: Path) -> Path:
-    """One file of certifi's roots and the user's, for mitmproxy takes one; named in `folder` after what is in it."""
-    try:
-        added = extra.read_bytes()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"the upstream CA cannot be read: {reason}", where=str(extra)) from None
-    if b"-----BEGIN CERTIFICATE-----" not in added:
-        raise UsageError("the upstream CA holds no PEM certificate", where=str(extra))
-    roots = Path(certifi.where()).read_bytes() + b"\n" + added
-    path = folder / f"roots-{blake3(roots).hexdigest(8)}.pem"
-    if not path.exists():
-        replace(path, roots)
-    return path

@@ -16,15 +16,16 @@ from tapeproxy.proxy.childenv import ChildSettings, check_keys, child_environmen
 from tapeproxy.proxy.commands import check_command
 from tapeproxy.proxy.followed import FollowedTape, Lost, unheard
 from tapeproxy.proxy.machine import machine_facts
-from tapeproxy.proxy.mitm import RecordWire, WireOptions
 from tapeproxy.proxy.newtapes import open_tape
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.recorded import Recorded, RecordSettings
+from tapeproxy.proxy.recordwire import RecordWire
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapefile import TapeWriter, read_entries
 from tapeproxy.proxy.unlocking import Ask, ask_with
+from tapeproxy.proxy.wireoptions import WireOptions
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.fronts import Fronts

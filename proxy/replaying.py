@@ -6,30 +6,20 @@ A `Wire` is what replays of one tape can share; a `Replaying` is what belongs to
 import asyncio
 import gc
 import os
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tapeproxy.proxy.ca import CertificateAuthority
-from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
-from tapeproxy.proxy.guard import HostPort
 from tapeproxy.proxy.lockorder import keeps_order
+from tapeproxy.proxy.openreplay import Replaying as Replaying
 from tapeproxy.proxy.processes import RunProcesses
-from tapeproxy.proxy.replayed import DRIFT, TIMEOUT, VIOLATION, Replayed, ReplaySettings
+from tapeproxy.proxy.replayed import Replayed, ReplaySettings
+from tapeproxy.proxy.replayenv import ReplayEnvironment
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.shims import Shims
 from tapeproxy.proxy.strangers import Strangers
-from tapeproxy.proxy.supervisor import Outcome, Stdio, StopSignal, end_leftovers, held_signals, run_child
-from tapeproxy.proxy.tapedrun import (
-    began_at,
-    edited_environment,
-    facts_here,
-    placeholders,
-    taped_argv,
-    taped_redactor,
-    with_seed,
-)
+from tapeproxy.proxy.supervisor import StopSignal, held_signals
+from tapeproxy.proxy.tapedrun import began_at, facts_here, taped_argv, taped_redactor, with_seed
 from tapeproxy.proxy.tapefile import is_big, load, read_entries
 from tapeproxy.proxy.tapeserver import Serving, TapeServer
 from tapeproxy.tapes.course import Step
@@ -40,22 +30,13 @@ from tapeproxy.tapes.fronts import Front, Fronts, parse_fronts
 from tapeproxy.tapes.hints import absent_lanes, nowhere
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.lanes import has_node
-from tapeproxy.tapes.passing import passes
-from tapeproxy.tapes.reading import taped_reading
 from tapeproxy.tapes.records import Head
-from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.loading import Loading
     from tapeproxy.proxy.tracing import TraceLines
     from tapeproxy.tapes.faults import Faults
-
-_SILENT = Stdio(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
-_SLICE = 0.004
-"""Seconds for which a tape is read on before requests are heard again."""
-_SILENCE = 0.2
-"""Seconds that the connections of a run may take to end after its processes have."""
 
 
 class Wire:
@@ -141,7 +122,8 @@ class Wire:
         server = await self._serve(replayer, lambda host, port: is_loopback(host) and run.owns_port(port))
         replayer.fronts = self.fronts
         session = Replaying(self, server, run)
-        session.environment = self._environment(run)
+        here = ReplayEnvironment(self.tape, self.settings, self._ca, self.address, self.fronts)
+        session.environment = here.variables(run.run_id)
         traced = self.settings.call_sites
         if self.settings.shim and (self.tape.head.seed is not None or traced):
             trace = _trace() if traced else None
@@ -202,150 +184,6 @@ class Wire:
             return parse_fronts(self.tape.head.reverse)
         except UsageError as error:
             raise TapeFormatError(f"its 'reverse' says: {error.what}", place=Place(str(self.settings.tape))) from None
-
-    def _environment(self, run: RunProcesses) -> dict[str, str]:
-        """What the agent gets, but for its shim."""
-        parent = edited_environment(self.tape.head, self.settings.environment)
-        trusted = self._trusted()
-        child = ChildSettings(
-            self.settings.proxy or f"http://{self.address}",
-            trusted,
-            self._ca.certificate,
-            run.run_id,
-            {name: placeholder(name) for name in placeholders(self.tape)},
-            replay=True,
-            truststore=self._ca.truststore(trusted) if self.tape.head.java or self.settings.java else None,
-        )
-        return (
-            child_environment(parent, child)
-            | self.settings.guard.variables(parent)
-            | self.fronts.variables()
-            | self._past_us()
-        )
-
-    def _past_us(self) -> dict[str, str]:
-        """What has the agent call those hosts itself that passed the recording by and are allowed."""
-        hosts = ",".join(sorted({place.host for place in self._passing()}))
-        return {"NO_PROXY": hosts, "no_proxy": hosts} if hosts else {}
-
-    def _passing(self) -> list[HostPort]:
-        passing = self.tape.head.no_tape
-        return [place for place in self.settings.guard.allow if passes(passing, place.host, place.port)]
-
-    def _trusted(self) -> Path:
-        """A file of the roots that the agent is to trust: ours alone where it can reach nobody else.
-
-        A client takes 15 ms to read the public ones, and httpx reads them four times for each of its clients.
-        """
-        if self.settings.guard.is_closed:
-            return self._ca.certificate
-        return self._ca.bundle(upstream_of(self.settings.environment).ca_file if self._passing() else None)
-
-
-class Replaying:
-    """An open replay: programs that run with `environment` hear the tape."""
-
-    def __init__(self, wire: Wire, server: TapeServer, run: RunProcesses) -> None:
-        self.wire = wire
-        self.tape = wire.tape
-        self.ending = wire.ending
-        self.port = wire.port
-        self.processes = run
-        self.environment: dict[str, str] = {}
-        self.shims: Shims | None = None
-        self.server = server
-        self.redactor = server.replayer.redactor
-        self._replayer = server.replayer
-        self._refusals = server.refusals
-        self._leftovers: list[str] = []
-        self._refused = wire.settings.guard.count_refused()
-
-    async def read_on(self) -> None:
-        """Read a tape that was opened early to its end, and give out what waits for it. Raises TapeFormatError."""
-        loading, replayer = self.wire.loading, self._replayer
-        if loading is None:
-            return
-        try:
-            while loading.read_on(_SLICE):
-                replayer.extend(loading.settled)
-                self.server.look_again()
-                await asyncio.sleep(0)
-            self.ending = self.wire.ending = loading.ending
-            replayer.complete(facts_here(self.tape, self.wire.settings))
-        except ValueError as error:
-            raise TapeFormatError(str(error), place=Place(str(self.wire.settings.tape))) from None
-        gc.freeze()
-        self.server.look_again()
-
-    async def run(self, stop: StopSignal, stdio: Stdio | None = None) -> Outcome:
-        """Run the agent to its end. Raises what `Wire.command` raises and the supervisor's errors."""
-        settings = self.wire.settings
-        return await run_child(
-            self.wire.command(),
-            self.environment,
-            stop=stop,
-            timeout=settings.timeout,
-            confine=settings.guard.confinement(self.port, *self.wire.fronts.open),
-            stdio=_SILENT if settings.call_sites else stdio,
-        )
-
-    async def end(self) -> None:
-        """End the replay and keep the wire for another: no process of it is left, nor what it put into its TMPDIR."""
-        try:
-            if ended := await end_leftovers(self.processes):
-                self._leftovers = [f"processes that outlived the agent were ended: {ended}"]
-            await self.server.fall_silent(_SILENCE)
-        finally:
-            self._close(sweep=True)
-
-    async def stop(self) -> None:
-        """End the replay and the wire; processes that the agent left behind live on."""
-        await self.wire.stop()
-        self._close(sweep=False)
-
-    def _close(self, *, sweep: bool) -> None:
-        """Hear what the shims have still to say, and remove what was made for them."""
-        if self.shims is not None:
-            self.shims.finish(sweep=sweep)
-        if refused := self.wire.settings.guard.count_refused() - self._refused:
-            self._replayer.violate(_unseen(refused))
-        for fault in [] if self._replayer.faults is None else self._replayer.faults.never():
-            # A test of an agent's error handling that met no error proves nothing.
-            self._replayer.drift(Drift(fault, "no request got this fault"))
-
-    def verdict(self, settings: ReplaySettings, outcome: Outcome | None, took_ns: int) -> Replayed:
-        """What came of it."""
-        replayer = self._replayer
-        hints = None if self.shims is None else self.shims.hints
-        covered = frozenset[int]() if hints is None else hints.covered
-        # A server of the run may or may not have been up when it was asked: its exchanges are compared, not counted.
-        return Replayed(
-            exit_code=_exit_code(replayer, settings, outcome),
-            outcome=outcome,
-            served=replayer.served,
-            live=replayer.live,
-            exchanges=len(self.tape.exchanges),
-            taped_ns=self.tape.duration,
-            took_ns=took_ns,
-            violations=replayer.violations,
-            drifts=replayer.drifts,
-            unused=replayer.index.unused(without=covered),
-            refusals=dict(self._refusals),
-            notes=[
-                *self.wire.notes,
-                *([] if self.shims is None else self.shims.notes()),
-                *replayer.findings.soft_notes(),
-                *(unsaid.to_text() for unsaid in replayer.unsaid()),
-                *self._leftovers,
-            ],
-            injected=[] if replayer.faults is None else replayer.faults.injected,
-            answered=replayer.index.used(),
-            rules={str(rule): rule in replayer.reading.rules.used for rule in replayer.reading.rules.rules},
-            reading=taped_reading(self.tape.head),
-            tools=0 if hints is None else hints.served,
-            covered=replayer.index.of_numbers(covered) if covered else (),
-            unsaid=tuple(replayer.unsaid()),
-        )
 
 
 async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | Drift], None]) -> Replaying:
@@ -424,13 +262,6 @@ def begin_loading(settings: ReplaySettings) -> "Loading | None":
     return Loading(path)
 
 
-def _unseen(times: int) -> Violation:
-    """Attempts that the shim did not see, or it would have refused them itself and named the line."""
-    often = "once" if times == 1 else f"{times} times"
-    what = f"a program of the run tried to reach the network past the proxy, {often}, and was refused"
-    return Violation("egress", "a program without the shim (curl, Node, Go, python -I …)", what)
-
-
 def _faults(settings: ReplaySettings) -> "Faults | None":
     if not settings.faults:
         return None
@@ -459,13 +290,3 @@ def _trace() -> "TraceLines":
     from tapeproxy.proxy.tracing import TraceLines
 
     return TraceLines()
-
-
-def _exit_code(replayer: Replayer, settings: ReplaySettings, outcome: Outcome | None) -> int:
-    if replayer.violations:
-        return VIOLATION
-    if replayer.drifts and settings.on_drift == "fail":
-        return DRIFT
-    if outcome is None:
-        return 0
-    return TIMEOUT if outcome.stopped_by == "timeout" else outcome.exit_code

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from tapeproxy.proxy.mitm import MitmWire, WireOptions
+from tapeproxy.proxy.mitm import MitmWire
+from tapeproxy.proxy.wireoptions import WireOptions
 from tapeproxy.tapes.credentials import RefusedError
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor

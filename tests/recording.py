@@ -14,8 +14,9 @@ from authority import Authority
 from origin import PATIENCE
 
 from tapeproxy.addons.tape import Tape
-from tapeproxy.proxy.mitm import RecordWire, WireOptions
+from tapeproxy.proxy.recordwire import RecordWire
 from tapeproxy.proxy.tapefile import TapeWriter, load, read_entries
+from tapeproxy.proxy.wireoptions import WireOptions
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.exchanges import Tape as WholeTape
 from tapeproxy.tapes.records import Head, Record

@@ -40,6 +40,7 @@ PURE = {
     *("ipaddress", "itertools", "json", "math", "operator", "re", "shlex", "string", "struct", "textwrap", "typing"),
     *("unicodedata", "urllib", "zlib"),
 }
+WIRES = {Path("proxy/mitm.py"), Path("proxy/recordwire.py")}
 LIBRARIES = {"blake3", "orjson", "tapeproxy", "wsproto"}
 OPTIONAL = {"brotli", "zstandard", "compression"}
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
@@ -104,12 +105,12 @@ def check_one_way(path: Path, imports: Named) -> None:
 
 
 def check_mitmproxy(path: Path, imports: Named, at_once: Named) -> None:
-    if path.parts[0] != "addons" and path != Path("proxy/mitm.py"):
+    if path.parts[0] != "addons" and path not in WIRES:
         for line, name in imports:
-            assert name.split(".")[0] != "mitmproxy", f"{path}:{line}: only addons/ and proxy/mitm.py may"
+            assert name.split(".")[0] != "mitmproxy", f"{path}:{line}: only addons/ and the wires may"
     if path.parts[0] not in ("addons", "cli", "testing"):
         for line, name in at_once:
-            loaded = name.startswith(("mitmproxy", "tapeproxy.addons")) and path != Path("proxy/mitm.py")
+            loaded = name.startswith(("mitmproxy", "tapeproxy.addons")) and path not in WIRES
             assert not loaded, f"{path}:{line}: {name} would load mitmproxy with this module"
 
 

@@ -11,8 +11,8 @@ from origin import PATIENCE, Call, Origin
 from recording import KEY, Recording, read_all
 
 from tapeproxy.proxy.forkwire import ForkWire
-from tapeproxy.proxy.mitm import WireOptions
 from tapeproxy.proxy.processes import RunProcesses
+from tapeproxy.proxy.wireoptions import WireOptions
 from tapeproxy.tapes.forkverdict import TICKET_HEADER, Verdict
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.records import End, Request

@@ -19,8 +19,9 @@ from authority import Authority
 from origin import PATIENCE, Call, Origin
 from recording import KEY, Recording
 
-from tapeproxy.proxy.mitm import RecordWire, WireError, WireOptions
+from tapeproxy.proxy.recordwire import RecordWire
 from tapeproxy.proxy.tapefile import TapeWriter, load
+from tapeproxy.proxy.wireoptions import WireError, WireOptions
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError
 from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.redaction import Redactor
@@ -267,7 +268,8 @@ def test_the_wire_does_not_change_its_hosts_event_loop(authority: Authority, wri
 
 _IMPORTS = """
 import sys
-import tapeproxy.proxy.mitm as mitm
+from tapeproxy.proxy.recordwire import RecordWire
+from tapeproxy.proxy.wireoptions import WireOptions
 assert not any(name.split(".")[0] == "mitmproxy" for name in sys.modules), "imported before a wire starts"
 import anyio, pathlib
 from tapeproxy.proxy.tapefile import TapeWriter
@@ -275,7 +277,7 @@ from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.redaction import Redactor
 async def main():
     confdir, tape = map(pathlib.Path, sys.argv[1:])
-    wire = mitm.RecordWire(mitm.WireOptions(confdir=confdir), TapeWriter(tape, Head()), Redactor(bytes(32)))
+    wire = RecordWire(WireOptions(confdir=confdir), TapeWriter(tape, Head()), Redactor(bytes(32)))
     await wire.start()
     await wire.stop()
 anyio.run(main)
