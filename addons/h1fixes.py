@@ -39,22 +39,15 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection, Http1Server
 
+from tapeproxy.addons.early import Early
 from tapeproxy.addons.h1reading import DoubledFraming, ListedLength, NoBody, RawPath, Refusals, Refused, ResetBodies
-from tapeproxy.tapes.records import Headers
 
 type Commands = Generator[commands.Command, Any, None]
 
-INFORMATIONAL = "tapeproxy_informational"
 _TRAILERS = (RequestTrailers, ResponseTrailers)
 _LAST_CHUNK = b"0\r\n\r\n"
 # 101 is final: the connection then speaks another protocol.
 _STARTS_INFORMATIONAL = re.compile(rb"HTTP/1\.\d 1(?!01)\d\d\b")
-
-
-def informational_of(response: Response) -> tuple[tuple[int, Headers], ...]:
-    """The informational responses that came before this one, as (status, headers)."""
-    seen: tuple[tuple[int, Headers], ...] = vars(response).get(INFORMATIONAL, ())
-    return seen
 
 
 def apply(
@@ -227,7 +220,7 @@ class _Informational(Http1Client):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._seen: list[tuple[int, Headers]] = []
+        self._early = Early()
 
     def read_headers(self, event: events.ConnectionEvent) -> Commands:
         if isinstance(event, events.DataReceived) and self.request is not None:
@@ -236,8 +229,8 @@ class _Informational(Http1Client):
                 return
         for command in super().read_headers(event):
             if isinstance(command, ReceiveHttp) and isinstance(command.event, ResponseHeaders):
-                vars(command.event.response)[INFORMATIONAL] = tuple(self._seen)
-                self._seen.clear()
+                self._early.belong_to(command.event.response)
+                self._early = Early()
             yield command
 
     def _pass_informational(self, request: Request) -> Commands:
@@ -246,7 +239,7 @@ class _Informational(Http1Client):
                 response = http1.read_response_head([bytes(line) for line in lines])
             except ValueError:
                 continue  # a broken one is as good as none
-            self._seen.append((response.status_code, response.headers.fields))
+            self._early.add(response.status_code, response.headers.fields)
             if self.stream_id is not None and request.is_http11:
                 yield SendHttp(ResponseHeaders(self.stream_id, response), self.context.client)
 

@@ -37,8 +37,8 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Http2Server
 
-from tapeproxy.addons.h1fixes import INFORMATIONAL, probe_context, received, run
-from tapeproxy.tapes.records import Headers
+from tapeproxy.addons.early import Early
+from tapeproxy.addons.h1fixes import probe_context, received, run
 
 if TYPE_CHECKING:
     from mitmproxy.options import Options
@@ -187,7 +187,7 @@ class _Informational(Http2Client):
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
-        self._seen: dict[int, list[tuple[int, Headers]]] = {}
+        self._early: dict[int, Early] = {}
 
     def handle_h2_event(self, event: h2.events.Event) -> Generator[commands.Command, Any, bool]:
         if isinstance(event, h2.events.InformationalResponseReceived):
@@ -197,9 +197,11 @@ class _Informational(Http2Client):
                 return True
             yield from self._pass(event)
             return False
+        if isinstance(event, h2.events.StreamReset):
+            self._early.pop(event.stream_id, None)
         for command in (steps := _Returning(super().handle_h2_event(event))):
             if isinstance(command, ReceiveHttp) and isinstance(command.event, ResponseHeaders):
-                vars(command.event.response)[INFORMATIONAL] = tuple(self._seen.pop(command.event.stream_id, ()))
+                self._early.pop(command.event.stream_id, Early()).belong_to(command.event.response)
             yield command
         return steps.value
 
@@ -210,7 +212,7 @@ class _Informational(Http2Client):
                 status = int(value)
             else:
                 fields.append((bytes(name), bytes(value)))
-        self._seen.setdefault(event.stream_id, []).append((status, tuple(fields)))
+        self._early.setdefault(event.stream_id, Early()).add(status, tuple(fields))
         if status != 100:  # with which mitmproxy answers by itself
             response = Response.make(status, b"")
             response.data.http_version, response.headers = b"HTTP/2.0", MitmHeaders(fields)

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from tapeproxy.addons.early import early_of
 from tapeproxy.addons.endings import how_it_failed
 from tapeproxy.addons.exchange import TapedExchange
 from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.flows import MAX_BODY, PASSED, declared_length, framing_of, is_grpc, url_of, version_of
-from tapeproxy.addons.h1fixes import informational_of
 from tapeproxy.addons.h2fixes import reset_of
 from tapeproxy.addons.passing import in_force
 from tapeproxy.addons.sockets import Resets, reset_on_close
@@ -250,7 +250,7 @@ class Recorder:
             http=version_of(response),
             headers=headers(response.headers.fields),
             framing=framing_of(flow.request, response),
-            informational=tuple((status, headers(fields)) for status, fields in informational_of(response)),
+            informational=tuple((status, headers(fields)) for status, fields in early_of(response).seen),
         )
 
     def _tap(self, exchange: TapedExchange, to: Side) -> Callable[[bytes], bytes]:

@@ -150,6 +150,7 @@ class Switchboard:
 
     def responseheaders(self, flow: "HTTPFlow") -> None:
         if (run := self._runs.get(flow.client_conn)) is not None:
+            run.untaped.responseheaders(flow)
             run.recorder.responseheaders(flow)
 
     def response(self, flow: "HTTPFlow") -> None:

@@ -4,7 +4,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from tapeproxy.addons.early import early_of
 from tapeproxy.addons.failures import Failures
+from tapeproxy.addons.flows import PASSED
 from tapeproxy.addons.tape import Tape
 from tapeproxy.addons.taps import tap_of
 from tapeproxy.tapes.records import Note
@@ -79,6 +81,16 @@ class Untaped:
             with self._failures:
                 text = "a client changed to HTTP/2 without negotiating it and was disconnected"
                 self.note("h2-refused", flow.request.host, flow.request.port, text)
+
+    def responseheaders(self, flow: "HTTPFlow") -> None:
+        """Note that a server sent more informational responses than the tape has of it."""
+        if flow.response is None or PASSED in flow.metadata:
+            return
+        more = early_of(flow.response).more
+        if more:
+            with self._failures:
+                text = f"{more} informational responses (1xx) of an exchange passed through live behind the first ones"
+                self.note("early-untaped", flow.request.host, flow.request.port, text)
 
     def refused(self, line: bytes, reason: str, server: tuple[str, int] | None) -> None:
         """Note a request that mitmproxy answered by itself: `line` is its first, `server` where a tunnel leads."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 UNTAPED = {
     "bypass": "a connection to {host} did not come through the proxy ({n}) and is not on the tape",
     "websocket-untaped": "WebSocket frames to {host} passed through untaped ({n}); a replay can't serve them",
+    "early-untaped": "{host} sent more early heads (1xx) than a tape keeps ({n}); a replay sends the first ones alone",
     "refused-by-proxy": "a request to {host} was refused by the record wire itself ({n}) and is not on the tape",
     "tunnel-untaped": "a tunnel to {host} was not HTTP and passed through untaped ({n}); a replay can't serve it",
     "no-tape": "{host} was called ({n}) and passed by untaped, as --no-tape says; a replay refuses it without --allow",

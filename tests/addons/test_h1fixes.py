@@ -9,6 +9,8 @@ from authority import Authority
 from origin import Call, Gate, Origin
 from recording import Recording, read_until
 
+from tapeproxy.addons.early import MOST_EARLY
+
 type Make = Callable[..., Recording]
 
 _PROBE = "from tapeproxy.addons import h1fixes; print(h1fixes.{name}(), h1fixes.apply(), h1fixes.{name}())"
@@ -139,6 +141,28 @@ def test_a_hint_reaches_the_client_before_the_answer_is_sent(record: Make) -> No
         assert read_until(sock, b"\r\n\r\n") == HINT
         hinted.open()
         assert read_until(sock, b"ok") == FINAL
+
+
+def test_hints_without_end_pass_and_the_tape_has_the_first_ones(record: Make) -> None:
+    count = MOST_EARLY + 50
+
+    async def flood(call: Call) -> None:
+        await call.send(b"".join(HINT.replace(b"a", b"%d" % number) for number in range(count)))
+        await call.send(FINAL)
+
+    with Origin(flood) as origin, record() as recording:
+        with recording.connect() as sock:
+            for _ in range(2):
+                sock.sendall(f"GET {origin.url}/ HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+                assert read_until(sock, b"\r\n\r\nok").count(b"HTTP/1.1 103 ") == count
+        assert recording.wire.untaped == {("early-untaped", "127.0.0.1"): 2}
+    tape = recording.tape()
+    for exchange in tape.exchanges:
+        assert exchange.response is not None
+        assert [fields[0][1] for _, fields in exchange.response.informational] == [
+            b"</%d.css>" % number for number in range(MOST_EARLY)
+        ]
+    assert [note.text.partition(" ")[0] for note in tape.notes] == ["50", "50"]
 
 
 def test_an_old_client_gets_no_hints(record: Make) -> None:

@@ -15,6 +15,7 @@ from origin2 import Call, Handler2, Origin2
 from recording import Recording, read_until
 
 from tapeproxy.addons import h2fixes
+from tapeproxy.addons.early import MOST_EARLY
 from tapeproxy.tapes.exchanges import Exchange
 
 GUARDED = ("failed upstream", "early answers", "informational", "resets", "goaway")
@@ -186,6 +187,24 @@ def test_an_answer_that_comes_in_one_piece_with_a_goaway_is_whole(wire: Callable
     with run.talking() as http:
         heard = http.hear(http.ask(path="/a"))
     assert (heard.status, heard.body, heard.ended) == (200, b"all", True)
+
+
+def test_early_heads_without_end_pass_and_the_tape_has_the_first_ones(wire: Callable[[Handler2], Wire]) -> None:
+    async def flood(call: Call) -> None:
+        for number in range(MOST_EARLY + 50):
+            await call.head(103, ("link", f"</{number}>"))
+        if call.path == "/reset":
+            await call.reset(ErrorCodes.CANCEL)
+        else:
+            await call.head(200, end=True)
+
+    run = wire(flood)
+    with run.talking() as http:
+        assert len(http.hear(http.ask(path="/reset")).early) == MOST_EARLY + 50
+        assert len(http.hear(http.ask(path="/a")).early) == MOST_EARLY + 50
+        assert run.recording.wire.untaped == {("early-untaped", "127.0.0.1"): 1}
+    one = run.exchanges()["a"].response
+    assert one is not None and len(one.informational) == MOST_EARLY
 
 
 def test_an_informational_response_of_no_status_ends_as_any_other_broken_one(wire: Callable[[Handler2], Wire]) -> None:
