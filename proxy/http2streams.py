@@ -288,7 +288,7 @@ class Stream:
                 else:
                     frames.end_stream(self.number)
                 self._over()
-            case "reset" if self._code is not None:
+            case "reset" | "cut" if self._code is not None:
                 frames.reset_stream(self.number, self._code)
                 self.leave()
                 self._talk.forget(self)

@@ -20,6 +20,8 @@ _FRAMING_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 SWITCHED = 101
 """The status with which a connection becomes a WebSocket, or something else that is no HTTP."""
 _BODILESS = frozenset({SWITCHED, 204, 304})
+_INTERNAL_ERROR = 2
+"""Of HTTP/2 (RFC 9113, 7)."""
 _FOLD = re.compile(rb"[ \t]*\r?\n[ \t]+")
 _BREAKS = re.compile(rb"[\r\n\0]")
 _NOT_A_NAME = re.compile(rb"[\r\n\0:]")
@@ -36,9 +38,9 @@ class Part(NamedTuple):
 class Answer(NamedTuple):
     """An answer ready to be sent. `parts` are rendered as they are taken, once; `size`: the body's bytes in all.
 
-    `delay`: nanoseconds by which it is late on purpose, whatever the pace. `code`: of HTTP/2, with which the stream was
-    reset. `is_due`: whether a part may be sent, of an answer that depends on what the client goes on to say. `talk`: of
-    one that finishes in a `switch`, what is spoken then.
+    `delay`: nanoseconds by which it is late on purpose, whatever the pace. `code`: of HTTP/2, with which the stream is
+    reset, where it is the stream and not the connection that ends. `is_due`: whether a part may be sent, of an answer
+    that depends on what the client goes on to say. `talk`: of one that finishes in a `switch`, what is spoken then.
     """
 
     parts: Iterator[Part]
@@ -77,11 +79,14 @@ def flaw(exchange: Exchange) -> str | None:
 def render(exchange: Exchange, *, http10: bool = False) -> Answer:
     """Render the answer of `exchange`, in which there is no `flaw`, for a client of HTTP/1.0 without chunked framing.
 
-    An exchange whose end the tape does not know is cut off where the tape stops.
+    An exchange whose end the tape does not know is cut off where the tape stops; of HTTP/2 its stream alone, for others
+    had their part of the same connection.
     """
     response = exchange.response
     how = exchange.end.how if exchange.end is not None else "upstream-cut"
     code = exchange.end.code if exchange.end is not None else None
+    if exchange.end is None and exchange.request.http == "HTTP/2":
+        code = _INTERNAL_ERROR
     if response is None:
         return dropped(ENDINGS.get(how, "cut"), code)
     chunked = response.framing == "chunked" and not http10

@@ -20,6 +20,7 @@ from types import CodeType
 from typing import Any
 
 from tapeproxy.addons.exchange import TapedExchange
+from tapeproxy.addons.tapedsocket import TapedSocket
 from tapeproxy.proxy import recording, tapefile
 from tapeproxy.proxy.mitm import slim_imports
 from tapeproxy.tapes.encoder import TapeEncoder
@@ -35,6 +36,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "write": tapefile._write,
     "commit": tapefile.TapeWriter.commit,
     "take": TapedExchange.take,
+    "hear": TapedSocket.take,
     "respond": TapedExchange.respond,
     "forward": StreamWriter.write,
     "end": TapedExchange.end,

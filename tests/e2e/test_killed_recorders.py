@@ -1,23 +1,20 @@
 """`kill -9` of the recorder at named points and at random moments: what an agent has received is on the tape."""
 
 import asyncio
-import json
-import os
 import random
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import killing
 import pytest
-from clirun import KEYS, Cli
+from clirun import KEYS
 from origin import Call, Origin
+from recorders import Recorders, recorders
 
-from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.repairing import beside, repair
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Tape
@@ -46,42 +43,22 @@ async def stream(call: Call) -> None:
 
 
 @dataclass
-class Recorders:
-    """Runs recorders, one after the other, and kills them."""
+class Streaming:
+    """Recorders of the streaming agents."""
 
-    process: "subprocess.Popen[str]"
-    cli: Cli
+    recorders: Recorders
     origin: Origin
     seen: int = 0
-    lines: list[str] = field(default_factory=list)
 
-    def run(self, tape: Path, *, point: str | None = None, at: int = 1, after: int | None = None) -> int:
-        """Record the streaming agents until they are gone; returns the recorder's exit status. `lines`: their log.
+    @property
+    def lines(self) -> list[str]:
+        return self.recorders.lines
 
-        The recorder dies the `at`-th time at `point`, or once `after` lines were logged.
-        """
-        hold = tape.with_suffix(".fifo")
-        os.mkfifo(hold)
-        reader = os.open(hold, os.O_RDONLY | os.O_NONBLOCK)
+    def run(self, tape: Path, **when: Any) -> int:
+        """Record the agents; see Recorders.run."""
         argv = [sys.executable, "-I", "-S", str(PROGRAMS / "streamers.py"), self.origin.url, str(killing.HOLD)]
-        order = {"tape": str(tape), "argv": argv, "cwd": str(tape.parent), "hold": str(hold), "shim": False}
-        order |= {"environment": self.cli.environment(keys=True), "point": point, "at": at}
         self.seen = len(self.origin.requests)
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        pid = int(self.process.stdout.readline())
-        os.set_blocking(reader, True)
-        with os.fdopen(reader, encoding="ascii") as log:
-            self.lines = list(self._watch(log, pid, after))
-        return int(self.process.stdout.readline())
-
-    def _watch(self, log: IO[str], pid: int, after: int | None) -> Iterator[str]:
-        for number, line in enumerate(log, 1):
-            if number == after:
-                os.kill(pid, signal.SIGKILL)
-            yield line
+        return self.recorders.run(tape, argv, **when)
 
     def lost(self, tape: Tape) -> list[str]:
         """What agents or the origin have seen and is not on the tape."""
@@ -98,44 +75,34 @@ class Recorders:
 
 
 @pytest.fixture(scope="module")
-def recorders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorders]:
-    folder = tmp_path_factory.mktemp("killed")
-    cli = Cli(folder, folder / "home")
-    ca = CertificateAuthority.open(cli.home)
-    assert ca.certificate.exists()
-    options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with Origin(stream) as origin:
-        program = [sys.executable, str(Path(killing.__file__))]
-        with subprocess.Popen(program, env=cli.environment(), **options) as process:
-            yield Recorders(process, cli, origin)
-            assert process.stdin is not None
-            process.stdin.close()
-            assert process.wait(30) == 0
+def streaming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Streaming]:
+    with Origin(stream) as origin, recorders(tmp_path_factory.mktemp("killed")) as several:
+        yield Streaming(several, origin)
 
 
-def check(recorders: Recorders, tape: Path) -> Tape:
+def check(streaming: Streaming, tape: Path) -> Tape:
     """The tape can be read and has all that was received; and so has the one that `repair` makes of it."""
     found, ending = load(tape)
-    assert recorders.lost(found) == []
+    assert streaming.lost(found) == []
     if not ending.sealed:
         out = beside(tape)
         repair(tape, out, KEYS)
         closed, whole = load(out)
         assert whole.canonical
-        assert recorders.lost(closed) == []
+        assert streaming.lost(closed) == []
     return found
 
 
-def test_when_nobody_dies_all_is_there(recorders: Recorders, tmp_path: Path) -> None:
-    assert recorders.run(tmp_path / "t.gz") == 0
-    assert len(recorders.lines) == ALL
-    found = check(recorders, tmp_path / "t.gz")
+def test_when_nobody_dies_all_is_there(streaming: Streaming, tmp_path: Path) -> None:
+    assert streaming.run(tmp_path / "t.gz") == 0
+    assert len(streaming.lines) == ALL
+    found = check(streaming, tmp_path / "t.gz")
     assert found.seal is not None
     # And the check would see it: a tape without its last chunk, or its last exchange.
     found.exchanges[0].chunks.pop()
-    assert len(recorders.lost(found)) == 1
+    assert len(streaming.lost(found)) == 1
     found.exchanges = found.exchanges[:-1]
-    assert len(recorders.lost(found)) == 1 + CHUNKS + 1
+    assert len(streaming.lost(found)) == 1 + CHUNKS + 1
 
 
 NAMED = [
@@ -152,35 +119,35 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("point", "at"), NAMED)
-def test_a_kill_at_a_named_point(recorders: Recorders, tmp_path: Path, point: str, at: int) -> None:
-    status = recorders.run(tmp_path / "t.gz", point=point, at=at)
+def test_a_kill_at_a_named_point(streaming: Streaming, tmp_path: Path, point: str, at: int) -> None:
+    status = streaming.run(tmp_path / "t.gz", point=point, at=at)
     assert status == -signal.SIGKILL, "it was not passed so often"
-    found = check(recorders, tmp_path / "t.gz")
+    found = check(streaming, tmp_path / "t.gz")
     sealed = point in ("close-before", "close-after", "finish-after")
     assert (found.seal is not None) == sealed
 
 
 @pytest.mark.parametrize(("point", "size"), [("write-before", 0), ("create-before", None)])
-def test_a_kill_before_there_is_a_head(recorders: Recorders, tmp_path: Path, point: str, size: int | None) -> None:
+def test_a_kill_before_there_is_a_head(streaming: Streaming, tmp_path: Path, point: str, size: int | None) -> None:
     tape = tmp_path / "t.gz"
-    assert recorders.run(tape, point=point) == -signal.SIGKILL
-    assert recorders.lines == []
+    assert streaming.run(tape, point=point) == -signal.SIGKILL
+    assert streaming.lines == []
     assert (tape.stat().st_size if tape.exists() else None) == size
 
 
 @pytest.mark.parametrize("part", range(10))
-def test_a_kill_at_a_random_moment(recorders: Recorders, tmp_path: Path, part: int) -> None:
+def test_a_kill_at_a_random_moment(streaming: Streaming, tmp_path: Path, part: int) -> None:
     after = ALL * part // 10 + random.randrange(1, ALL // 10)
-    assert recorders.run(tmp_path / "t.gz", after=after) in (0, -signal.SIGKILL)
-    assert len(recorders.lines) >= after
-    check(recorders, tmp_path / "t.gz")
+    assert streaming.run(tmp_path / "t.gz", after=after) in (0, -signal.SIGKILL)
+    assert len(streaming.lines) >= after
+    check(streaming, tmp_path / "t.gz")
 
 
 @pytest.mark.soak
-def test_two_hundred_kills_at_random_moments(recorders: Recorders, tmp_path: Path) -> None:
+def test_two_hundred_kills_at_random_moments(streaming: Streaming, tmp_path: Path) -> None:
     killed = 0
     for number in range(200):
         tape = tmp_path / f"{number}.gz"
-        killed += recorders.run(tape, after=random.randrange(1, ALL)) == -signal.SIGKILL
-        check(recorders, tape)
+        killed += streaming.run(tape, after=random.randrange(1, ALL)) == -signal.SIGKILL
+        check(streaming, tape)
     assert killed > 150

@@ -192,6 +192,17 @@ def test_a_cut_connection_is_cut_once_the_answers_under_way_are_out(ca: Path, ho
         assert not http.streams[second].ended
 
 
+def test_where_the_tape_was_interrupted_the_stream_alone_ends(ca: Path) -> None:
+    """All that were under way then are asked for, though one of them ends before the next one is asked for."""
+    exchanges = [taped(f"/{n}", b"x" * n, headers=()) for n in range(1, 4)]
+    for one in exchanges:
+        one.end = None
+    with serve(exchanges, ca) as run, talking(run) as http:
+        heard = [http.hear(http.ask(path=f"/{n}")) for n in range(1, 4)]
+        assert heard == [Heard(200, pieces=[b"x" * n], reset=2) for n in range(1, 4)]
+        assert violations(run) == ["interrupted"] * 3
+
+
 def test_an_answer_whose_client_left_is_held_until_this_one_does(ca: Path) -> None:
     held = ended(taped("/held", b"x", headers=()), how="client-gone")
     with serve([held, taped("/", b"next", headers=())], ca) as run, talking(run) as http:
