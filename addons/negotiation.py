@@ -25,12 +25,23 @@ type Agreed = Callable[[str, int], Awaitable[bool]]
 
 
 class Negotiation:
-    """Addon: lets both sides speak the same. `plain`: a port of ours on loopback that only speaks HTTP/1.1."""
+    """Addon: lets both sides speak the same.
 
-    def __init__(self, agreed: Agreed, failures: Failures, plain: int = 0) -> None:
+    `plain`: a port of ours on loopback that only speaks HTTP/1.1. `is_front` tells whether a port is one in front of a
+    base URL.
+    """
+
+    def __init__(
+        self,
+        agreed: Agreed,
+        failures: Failures,
+        plain: int = 0,
+        is_front: Callable[[int], bool] = lambda _port: False,
+    ) -> None:
         self._agreed = agreed
         self._failures = failures
         self._plain = plain
+        self._is_front = is_front
 
     async def tls_clienthello(self, data: "ClientHelloData") -> None:
         with self._failures:
@@ -54,11 +65,13 @@ class Negotiation:
         """Speak HTTP/2 without TLS with a client that just begins to, as gRPC does."""
         with self._failures:
             client, in_tunnel, said = data.context.client, data.context.server.address is not None, _said(data)
-            if not in_tunnel or client.alpn is not None or not said:
+            at_front = not in_tunnel and client.sockname is not None and self._is_front(client.sockname[1])
+            if not (in_tunnel or at_front) or client.alpn is not None or not said:
                 return
             if said.startswith(_PREFACE):
                 client.alpn = _H2
-                data.layer = HttpLayer(data.context, HTTPMode.transparent)
+                # Whom a front leads to is known when the request is.
+                data.layer = HttpLayer(data.context, HTTPMode.transparent if in_tunnel else HTTPMode.regular)
             elif _PREFACE.startswith(said):
                 data.layer = None  # more is to come; mitmproxy asks again
 

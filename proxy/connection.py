@@ -102,6 +102,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport
         self._tls: TlsChannel | None = None
         self._tunnel_open = False  # the tunnel's first byte was seen
+        self._begun = False  # a front's first byte was
         self._relay: asyncio.Transport | None = None
         self._early = b""  # bytes for a tunnel that is not yet through
         self._tunnelling: asyncio.Task[None] | None = None
@@ -179,6 +180,9 @@ class Connection(asyncio.BufferedProtocol):
         elif self._tls is not None:
             self._decrypt(self._tls, data)
         else:
+            if self._is_front and not self._begun:
+                self._begun = True
+                self._look_for_preface(data)
             self._hear(data)
         # requests and urllib3 turn Nagle on behind a proxy and write head and body apart: without an immediate ACK of
         # the head, the body waits for our 40 ms delayed-ACK timer.
@@ -236,12 +240,16 @@ class Connection(asyncio.BufferedProtocol):
         self._tunnel_open = True
         if memoryview(data)[0] != _TLS_HANDSHAKE:
             self.origin = b"http://" + self.authority.removesuffix(b":80")
-            if bytes(data[: len(_H2_PREFACE)]) == _H2_PREFACE:  # without TLS nothing is negotiated: gRPC just begins
-                self._speak_http2()
+            self._look_for_preface(data)
             self._hear(data)
             return
         self.origin = b"https://" + self.authority.removesuffix(b":443")
         self._shake_hands(bytes(data))
+
+    def _look_for_preface(self, data: bytes | memoryview) -> None:
+        """Without TLS nothing is negotiated: gRPC just begins."""
+        if bytes(data[: len(_H2_PREFACE)]) == _H2_PREFACE:
+            self._speak_http2()
 
     def _shake_hands(self, hello: bytes) -> None:
         replayer = self._server.replayer

@@ -23,7 +23,7 @@ def join(replayer: "Replayer", asked: Asked) -> Joined | Violation | None:
     `asked.body` is what has come, at least one message. A call is joined with a taped one that began alike, and in
     which the server did not wait for the end; it can't be told in any other way who is to go on.
     """
-    ask, tag = replayer.read(asked)
+    ask, tag = replayer.read(replayer.lead(asked))
     target = parse_target(ask.url)
     if replayer.faults is not None or (is_loopback(target.host) and replayer.owns_port(target.port)):
         return None
@@ -64,6 +64,7 @@ def _joined(replayer: "Replayer", duplex: Duplex, card: Card, asking: tuple[Ask,
 
 def parted(replayer: "Replayer", asked: Asked, duplex: Duplex, difference: "Difference") -> Violation:
     """Count that a call went on otherwise than the taped one that it was joined with."""
+    asked = replayer.lead(asked)
     tag, _ = split_tag(asked.headers)
     line = f"{asked.method.decode('latin-1')} {replayer.redactor.url(asked.url).decode('latin-1')}"
     what = f"a call went on otherwise than exchange {duplex.exchange.number}, with which it had begun alike"

@@ -204,7 +204,7 @@ class MitmWire(abc.ABC):
             FrontOut(failures),
             HangUp(resets, failures),
             *self._gates(),
-            Negotiation(servers.speak_http2, failures, self._plain_port()),
+            Negotiation(servers.speak_http2, failures, self._plain_port(), lambda at: at in self._fronts.fronts.open),
             hosts,
         ]
         if upstream is not None:

@@ -154,9 +154,7 @@ class Replayer:
 
     def decide(self, asked: Asked) -> Decision:
         """What to do with a request."""
-        self._led = self.fronts.led(asked.url)
-        if self._led is not None:
-            asked = asked._replace(url=self._led.url, headers=self._led.there(asked.headers))
+        asked = self.lead(asked)
         self.begun = True
         ask, tag = self.read(asked)
         if tag is None:
@@ -196,6 +194,13 @@ class Replayer:
             return Upstream()
         self._witness(None, ask, tag)
         return self.miss(found, tag)
+
+    def lead(self, asked: Asked) -> Asked:
+        """The request as it is meant, if it came by a front; its answer leads back there."""
+        self._led = self.fronts.led(asked.url)
+        if self._led is None:
+            return asked
+        return asked._replace(url=self._led.url, headers=self._led.there(asked.headers))
 
     def read(self, asked: Asked) -> tuple[Ask, LaneTag | None]:
         """The request and its lane, as they are looked for: redacted, but for the body.

@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 from authority import Authority
 from clirun import Cli
 from corporate import corporate
 from origin import Call, Origin
+from wstalks import accepting, echo
 
 from tapeproxy.proxy.tapefile import load
 
@@ -131,3 +133,50 @@ def test_the_password_of_an_upstream_proxy_is_nowhere(cli: Cli, authority: Autho
     assert "hunter2" not in text
     assert "aHVudGVyMi" not in text
     assert "proxy-authorization" not in text.lower()
+
+
+SPEAKER = """
+import os, queue, sys, grpc
+from websockets.sync.client import connect
+way = sys.argv[1]
+at = (lambda name, url: os.environ[name] if way == "front" else url)
+with connect(at("WS_URL", "http://ws.example.com").replace("http", "ws") + "/chat?x=1") as session:
+    for word in ("one", "two"):
+        session.send(word)
+        print(session.recv(), session.recv())
+with grpc.insecure_channel(at("GRPC_URL", "http://grpc.example.com:80").partition("//")[2]) as channel:
+    print(channel.unary_unary("/test.Service/Unary")(b"hello", metadata=(("mark", "m"),), timeout=20))
+    says = queue.Queue()
+    says.put(b"message 1")
+    chat = channel.stream_stream("/test.Service/Chat")(iter(says.get, None), timeout=20)
+    for number, reply in enumerate(chat):
+        print(reply)
+        says.put((b"message 2", None)[number])
+    print(chat.code(), chat.trailing_metadata())
+"""
+
+
+def test_websockets_and_grpc_come_by_a_front_as_by_the_proxy(cli: Cli, authority: Authority) -> None:
+    pytest.importorskip("grpc", reason="grpcio is not installed")
+    from grpcservice import GrpcService
+
+    agent = [sys.executable, "-c", SPEAKER]
+    fronts = ["--reverse", "WS_URL=http://ws.example.com", "--reverse", "GRPC_URL=http://grpc.example.com"]
+    with Origin(accepting(echo)) as origin, GrpcService(authority.issue("localhost")) as service:
+        maps = ["--map", f"ws.example.com={origin.url}", "--map", f"grpc.example.com=http://127.0.0.1:{service.plain}"]
+        heard = [cli.run("record", "-o", f"{way}.gz", *maps, *fronts, "--", *agent, way) for way in ("front", "proxy")]
+    assert [done.returncode for done in heard] == [0, 0], heard[0].stderr + heard[1].stderr
+    assert heard[0].stdout == heard[1].stdout
+    assert heard[0].stdout.splitlines()[:3] == ["one eno", "two owt", "b're:hello'"]
+    for tape in ("front", "proxy"):
+        asked = [
+            (one.request.url, one.request.http, one.request.n) for one in load(cli.cwd / f"{tape}.gz")[0].exchanges
+        ]
+        assert asked == [
+            (b"http://ws.example.com/chat?x=1", "HTTP/1.1", 0),
+            (b"http://grpc.example.com/test.Service/Unary", "HTTP/2", 1),
+            (b"http://grpc.example.com/test.Service/Chat", "HTTP/2", 2),
+        ]
+        for way in ("front", "proxy"):
+            done = cli.run("replay", "--require-all", f"{tape}.gz", *fronts, "--", *agent, way)
+            assert (done.returncode, done.stdout) == (0, heard[0].stdout), done.stderr
