@@ -41,7 +41,8 @@ def command(
     Of the agent's own words looks_like says what they look like: uuid, timestamp, … or null.
     """
     from tapeproxy.proxy.tapefile import load
-    from tapeproxy.tapes.why import Provenance, Wanted
+    from tapeproxy.tapes.why import Provenance
+    from tapeproxy.tapes.whyspans import Wanted
 
     found, _ = load(choose_tape(tape), unlocking.ask)
     why = Provenance(found).why(event, Wanted(path, text))

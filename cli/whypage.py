@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from tapeproxy.cli.rendering import Screen, block, printable
-from tapeproxy.tapes.why import Explained, Span, Why
 from tapeproxy.tapes.whydocuments import own_words, told_words
+from tapeproxy.tapes.whyspans import Explained, Span, Why
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue")
 _LONGEST_OWN = 240

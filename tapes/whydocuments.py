@@ -2,8 +2,8 @@
 
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.valuekinds import value_kind
-from tapeproxy.tapes.why import Span, Why
 from tapeproxy.tapes.whysources import Told
+from tapeproxy.tapes.whyspans import Span, Why
 
 
 def why_document(why: Why) -> Json:

@@ -1,6 +1,6 @@
 """The texts of a tape that words may come from, and the texts of a request. Knows bodies, not who knew of what."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -9,6 +9,7 @@ from urllib.parse import unquote_plus
 from tapeproxy.tapes.answeredits import assemble, open_draft
 from tapeproxy.tapes.assembled import Keys, path_of
 from tapeproxy.tapes.codings import decode, looks_like_text
+from tapeproxy.tapes.eventtexts import read_events
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.folding import Folded
 from tapeproxy.tapes.jsonvalues import read_json
@@ -40,6 +41,11 @@ class Leaf:
     def folded(self) -> Folded:
         """The text folded."""
         return Folded(self.text)
+
+    @property
+    def is_said(self) -> bool:
+        """Whether it stands in a body or a URL."""
+        return bool(self.keys) or self.name in ("body", "url")
 
     @property
     def is_structure(self) -> bool:
@@ -138,10 +144,10 @@ def told_by_values(tape: Tape) -> list[Told]:
 
 
 def _answer_leaves(exchange: Exchange, headers: Headers) -> Iterator[Leaf]:
-    draft = open_draft(exchange)
-    events = draft.events
+    body = decode(exchange.response_body, headers).data
+    events = read_events(body, headers)
     if events is not None:
-        assembled = assemble(draft, events)
+        assembled = assemble(open_draft(exchange), events)
         if assembled is not None:
             for keys, slot in assembled.slots.items():
                 value = slot.text if slot.deltas else slot.copies[-1].value
@@ -151,10 +157,10 @@ def _answer_leaves(exchange: Exchange, headers: Headers) -> Iterator[Leaf]:
             value, good = read_json(event.text)
             yield from leaves(value, ("events", number)) if good else ()
         return
-    found: Sequence[Leaf] = [*body_leaves(exchange.response_body, headers)]
+    found = [*body_leaves(exchange.response_body, headers)]
     yield from found
     if found and found[0].keys:
-        yield Leaf((), "body", _text(draft.body))
+        yield Leaf((), "body", _text(body))
 
 
 def _text(data: bytes) -> str:

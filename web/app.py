@@ -26,8 +26,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tapeproxy.tapes.errors import TapeproxyError
 from tapeproxy.tapes.records import Json
-from tapeproxy.tapes.why import Provenance, Wanted
+from tapeproxy.tapes.why import Provenance
 from tapeproxy.tapes.whydocuments import why_document
+from tapeproxy.tapes.whyspans import Wanted
 from tapeproxy.web.assets import ONLINE, POLICY, SCRIPTS, STYLE, asset
 from tapeproxy.web.comparing import Comparisons
 from tapeproxy.web.details import details

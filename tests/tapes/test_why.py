@@ -9,8 +9,9 @@ from difftapes import Ask, get, read, records, run, say, streamed
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.records import Value
-from tapeproxy.tapes.why import Explained, Provenance, Span, Wanted
+from tapeproxy.tapes.why import Provenance
 from tapeproxy.tapes.whydocuments import told_words, why_document
+from tapeproxy.tapes.whyspans import Explained, Span, Wanted
 
 DOC = "Paris is the capital of France\nand a fine city."
 ASKS = (
@@ -165,3 +166,25 @@ def test_answers_that_are_no_text_or_broken_are_no_sources() -> None:
     cut = Ask("m", "https://service.test/x", None, b'{"text": "cut here', headers=((b"content-encoding", b"gzip"),))
     (text,) = asked(run(odd, cut, say("m", "cut here and nowhere else")), 3, "$.messages[0].content")
     assert [span.told for span in text.spans] == [None]
+
+
+def test_a_long_conversation_is_followed_to_its_ends_at_once() -> None:
+    asks, said = list[Ask](), list[str]()
+    for turn in range(40):
+        text = f"Page {turn}: " + " ".join(f"word{turn}x{at}" for at in range(30))
+        asks.append(get("m", f"page?n={turn}", json.dumps({"text": text})))
+        said.append(f"Tool said: {text}")
+        answer = f"I read in {turn} that {text[20:120]}, and no more."
+        asks.append(say("m", *said, answer=answer))
+        said.append(answer)
+    why = Provenance(run(*asks)).why(80, Wanted("$.messages"))
+    assert why.whole
+    texts = {text.place: text for text in why.texts}
+    for turn in range(39):
+        (page,) = (span for span in texts[f"$.messages[{2 * turn}].content"].spans if span.told is not None)
+        assert (page.told and page.told.number, page.since) == (2 * turn + 1, 2 * turn + 2)
+        (answer,) = texts[f"$.messages[{2 * turn + 1}].content"].spans
+        assert answer.told and answer.told.number == 2 * turn + 2
+        (came,) = answer.came
+        assert came.told and came.told.number == 2 * turn + 1
+        assert came.passed == (2 * turn + 2, f"$.messages[{2 * turn}].content")
