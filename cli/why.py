@@ -29,15 +29,17 @@ def command(
 
     Each text is shown with its parts in brackets, numbered; below it stands what each part comes from: an answer of an
     earlier event, put together where it was a stream; a value that was read past the wire (a tool, a file, standard
-    input, a program's output); the command line. Lines with an arrow go on from there: what that answer had been asked,
-    and where that came from. What comes from nowhere are the agent's own words. Only what happened before the request
-    counts (docs/CAUSALITY.md); `or` names what else has the same words. See docs/WHY.md.
+    input, a program's output); an id that a lane drew, a time that it read; the command line. Lines with an arrow go on
+    from there: what that answer had been asked, and where that came from. What comes from nowhere are the agent's own
+    words. Only what happened before the request counts (docs/CAUSALITY.md); `or` names what else has the same words.
+    See docs/WHY.md.
 
     --json prints: event, previous (the call before, or null), fresh (only what that did not have), whole (false: not
     all was looked for) and texts: place, text, spans. A span has start, end (characters of the text), text, since
-    (the first of the requests in a row that has it) and source: null, or kind (answer, value, argv, cwd), path, words,
-    start, end, with event for an answer, and lane, n, what, name, where for a value. It also has others (sources as
-    well) and came: spans of the source's own text, with asked_in (event, path) where an answer repeats its request.
+    (the first of the requests in a row that has it) and source: null, or kind (answer, value, clock, chance, argv,
+    cwd), path, words, start, end, around (the source's text before it, itself, behind it), with event for an answer,
+    lane and n for clock and chance, and lane, n, what, name, where for a value. It also has others (sources as well)
+    and came: spans of the source's own text, with asked_in (event, path) where an answer repeats its request.
     Of the agent's own words looks_like says what they look like: uuid, timestamp, … or null.
     """
     from tapeproxy.proxy.tapefile import load

@@ -18,6 +18,8 @@ from tapeproxy.tapes.whysources import request_leaves
 from tapeproxy.tapes.whyspans import Explained, Span, Wanted, Why
 from tapeproxy.tapes.whywanted import Asked, asked_texts
 
+__all__ = ["Provenance", "Wanted"]
+
 
 class Provenance:
     """Answers questions about one tape; what it has read of it, it keeps."""

@@ -1,9 +1,15 @@
 """What `why` found, as a JSON object and in words. Pure."""
 
+from typing import Final
+
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.valuekinds import value_kind
 from tapeproxy.tapes.whysources import Told
 from tapeproxy.tapes.whyspans import Span, Why
+
+
+_AROUND: Final = 60
+"""Characters of a source that are told before and behind the words."""
 
 
 def why_document(why: Why) -> Json:
@@ -29,6 +35,11 @@ def told_words(told: Told) -> str:
             where = f" at {told.where}" if told.where else ""
             place = f", {told.leaf.place}" if told.leaf.keys else ""
             return f"{told.what} {told.name}{where} ({told.lane}#{told.n}){place}"
+        case "clock":
+            within = " in that second" if told.name else ""
+            return f"the clock{within}, read {told.n} of lane {told.lane}"
+        case "chance":
+            return f"chance: {told.name} that lane {told.lane} drew, byte {told.n} of its stream"
         case "argv":
             return f"the command line, {told.leaf.place}"
         case "cwd":
@@ -47,7 +58,7 @@ def _span(span: Span) -> Json:
         out["source"] = None
         out["looks_like"] = value_kind(span.text) or None
     else:
-        out["source"] = _told(span.told) | {"start": span.told_start, "end": span.told_end}
+        out["source"] = _told(span.told) | {"start": span.told_start, "end": span.told_end, "around": _around(span)}
         out["others"] = [_told(told) for told in span.others]
         out["came"] = [_span(one) for one in span.came]
     if span.passed is not None:
@@ -57,10 +68,19 @@ def _span(span: Span) -> Json:
     return out
 
 
+def _around(span: Span) -> list[str]:
+    """The words where they came from: what stands before them, they themselves, and what stands behind."""
+    assert span.told is not None
+    text, start, end = span.told.leaf.text, span.told_start, span.told_end
+    return [text[max(0, start - _AROUND) : start], text[start:end], text[end : end + _AROUND]]
+
+
 def _told(told: Told) -> Json:
     out: Json = {"kind": told.kind, "path": told.leaf.place, "words": told_words(told)}
     if told.kind == "answer":
         out["event"] = told.number
     if told.kind == "value":
         out |= {"lane": told.lane, "n": told.n, "what": told.what, "name": told.name, "where": told.where or None}
+    if told.kind in ("clock", "chance"):
+        out |= {"lane": told.lane, "n": told.n}
     return out

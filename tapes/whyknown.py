@@ -7,6 +7,8 @@ from typing import NamedTuple
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.folding import Folded
+from tapeproxy.tapes.records import Request
+from tapeproxy.tapes.whyreads import Reads
 from tapeproxy.tapes.whysources import Told, told_by_answer, told_by_head, told_by_values
 
 _FEW = 8
@@ -27,6 +29,7 @@ class Known:
     def __init__(self, tape: Tape, causality: Causality) -> None:
         self._tape = tape
         self._causality = causality
+        self._reads = Reads(tape)
         self._answers: dict[int, list[Told]] = {}
         self._first_unknown: dict[tuple[str, int], int | None] = {}
 
@@ -48,7 +51,8 @@ class Known:
             if number not in self._answers:
                 self._answers[number] = [*told_by_answer(exchange)]
             out += self._answers[number]
-        return out + [value for value in self._values if value.index < limit]
+        out += [value for value in self._values if value.index < limit]
+        return [*out, *self._reads.told(piece.text.text for piece in pieces)]
 
     def has(self, told: Told, piece: Piece) -> bool:
         """Whether a text was known when a piece came in."""
@@ -57,23 +61,33 @@ class Known:
             return before and self._causality.before(told.number, piece.number)
         if told.kind == "value":
             return told.index < piece.limit and self._reached(told.lane, told.index, piece.number)
+        if told.kind == "clock":
+            return self._was_read(told, piece.number)
         return True
+
+    def _was_read(self, told: Told, number: int) -> bool:
+        """Whether a clock was read before the lane's own next request, or its first one that was not known."""
+        own = self._lanes[number - 1] == told.lane
+        first = number if own else self._first_unknown_of(told.lane, number)
+        reads = None if first is None else self._requests[first - 1].reads
+        return told.at <= self._requests[number - 1].t if reads is None else told.n < reads
 
     def _reached(self, lane: str, index: int, number: int) -> bool:
         """Whether what a lane read can have been known: its next request but one's own may not be unknown."""
+        first = self._first_unknown_of(lane, number)
+        return first is None or index < self._indexes[first - 1]
+
+    def _first_unknown_of(self, lane: str, number: int) -> int | None:
+        """The first exchange of another lane that a request did not know of."""
         if self._lanes[number - 1] == lane:
-            return True
+            return None
         key = lane, number
         if key not in self._first_unknown:
             # Of a lane's requests in order, those that are known come first.
-            unknown = (
-                at
-                for at, other in self._asked.get(lane, ())
-                if other != number and not self._causality.before(other, number)
-            )
+            asked = self._asked.get(lane, ())
+            unknown = (other for other in asked if other != number and not self._causality.before(other, number))
             self._first_unknown[key] = next(unknown, None)
-        first = self._first_unknown[key]
-        return first is None or index < first
+        return self._first_unknown[key]
 
     @cached_property
     def _head(self) -> list[Told]:
@@ -89,12 +103,16 @@ class Known:
 
     @cached_property
     def _lanes(self) -> list[str]:
-        return [exchange.request.lane or "" for exchange in outlines(self._tape.exchanges)]
+        return [request.lane or "" for request in self._requests]
 
     @cached_property
-    def _asked(self) -> dict[str, list[tuple[int, int]]]:
-        """The requests of each lane: record and number."""
-        out: dict[str, list[tuple[int, int]]] = {}
-        for number, (lane, index) in enumerate(zip(self._lanes, self._indexes, strict=True), 1):
-            out.setdefault(lane, []).append((index, number))
+    def _requests(self) -> list[Request]:
+        return [exchange.request for exchange in outlines(self._tape.exchanges)]
+
+    @cached_property
+    def _asked(self) -> dict[str, list[int]]:
+        """The requests of each lane."""
+        out: dict[str, list[int]] = {}
+        for number, lane in enumerate(self._lanes, 1):
+            out.setdefault(lane, []).append(number)
         return out

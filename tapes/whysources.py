@@ -16,7 +16,7 @@ from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.values import with_contents
 
-type Kind = Literal["answer", "value", "argv", "cwd"]
+type Kind = Literal["answer", "value", "clock", "chance", "argv", "cwd"]
 
 STRUCTURE: Final = frozenset({"role", "type", "object", "model"})
 """Fields whose values stand everywhere and come from nowhere."""
@@ -57,7 +57,8 @@ class Leaf:
 class Told:
     """A text that came into the run: what `kind` of thing it is, and in which record of the tape (`index`) it came.
 
-    `number`: the exchange that answered it. `lane`, `n`, `what`, `name`, `where`: the value that was read.
+    `number`: the exchange that answered it. `lane`, `n`, `what`, `name`, `where`: the value that was read; of chance
+    `n` is the place in the lane's stream. `at`: what a clock gave, in ns after the tape's start.
     """
 
     kind: Kind
@@ -69,6 +70,7 @@ class Told:
     what: str = ""
     name: str = ""
     where: str = ""
+    at: int = 0
 
     @property
     def origin(self) -> tuple[Any, ...]:

@@ -51,6 +51,7 @@ def test_json(tape: Path) -> None:
         "event": 1,
         "start": DOC.index("capital"),
         "end": len(DOC),
+        "around": [DOC[: DOC.index("capital")], "capital of France", ""],
     }
 
 

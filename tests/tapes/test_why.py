@@ -1,14 +1,19 @@
 """Where words come from, on small runs in which that is known."""
 
 import json
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from dataclasses import replace
+from uuid import UUID
 
+import agentruns
 import pytest
 from difftapes import Ask, get, read, records, run, say, streamed
 
+from tapeproxy.tapes.chance import chance_streams
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.exchanges import Tape
-from tapeproxy.tapes.records import Value
+from tapeproxy.tapes.records import Clock, Request, Value
 from tapeproxy.tapes.why import Provenance
 from tapeproxy.tapes.whydocuments import told_words, why_document
 from tapeproxy.tapes.whyspans import Explained, Span, Wanted
@@ -188,3 +193,56 @@ def test_a_long_conversation_is_followed_to_its_ends_at_once() -> None:
         (came,) = answer.came
         assert came.told and came.told.number == 2 * turn + 1
         assert came.passed == (2 * turn + 2, f"$.messages[{2 * turn}].content")
+
+
+SEED = "5e" * 32
+STARTED = replace(agentruns.HEAD, seed=SEED, started_at="2026-01-02T03:04:05.000000Z")
+
+
+def drawn(lane: str, size: int) -> bytes:
+    """What the shim gives to a lane that asks for so many bytes of chance."""
+    (stream,) = chance_streams(STARTED, lane, size)
+    return stream
+
+
+@pytest.mark.parametrize("write", [str, lambda made: made.hex, lambda made: f"ticket/{made}?"])
+def test_a_uuid_that_a_lane_drew_is_chances(write: Callable[[UUID], str]) -> None:
+    made = UUID(bytes=drawn("m/t0", 200)[170:186], version=4)
+    asks = records([say("m/t0", write(made)), say("m", write(UUID(int=made.int ^ 1)))])
+    span = only(asked(read(asks, STARTED), 1, "$.messages[0].content")[0])
+    assert span.told is not None
+    assert (span.told.kind, span.told.lane, span.told.n) == ("chance", "m/t0", 170)
+    assert told_words(span.told).startswith("chance: ")
+    (other,) = asked(read(asks, STARTED), 2, "$.messages[0].content")
+    assert [span.told for span in other.spans] == [None]
+
+
+def test_a_token_that_comes_back_in_an_answer_is_followed_to_chance() -> None:
+    token = urlsafe_b64encode(drawn("m", 24)).decode()
+    made = records([say("m", f"I am {token}", answer=f"Hello {token}!"), say("m", f"You said: Hello {token}!")])
+    span = only(asked(read(made, STARTED), 2, "$.messages[0].content")[0])
+    assert span.told is not None and span.told.number == 1
+    (came,) = (one for one in span.came if one.told is not None)
+    assert came.told is not None and (came.told.kind, came.text) == ("chance", token)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("2026-01-02T03:04:06.500007+00:00", "the clock, read 1 of lane m"),
+        ("2026-01-02T05:34:06.500007", "the clock, read 1 of lane m"),
+        ("2026-01-02 03:04:06", "the clock in that second, read 1 of lane m"),
+        ("1767323046.5000072", "the clock, read 1 of lane m"),
+        ("1767323046500", "the clock, read 1 of lane m"),
+        ("2026-01-02 03:04:07", None),
+        ("2026-01-02T03:04:06.500009", None),
+        ("2026-01-02 03:04:09", None),
+        ("2026-99-02 03:04:06", None),
+    ],
+)
+def test_a_time_is_the_clocks_where_a_lane_read_it(text: str, words: str | None) -> None:
+    clocks = [Clock(t=ns, lane="m", n=n, ns=ns) for n, ns in ((0, 10), (1, 1_500_007_000), (4, 4_000_000_000))]
+    made = records([say("m", text), say("m", "On.")], first=clocks[:2])
+    made = [replace(one, t=2 * 10**9, reads=4) if isinstance(one, Request) else one for one in made]
+    tape = read([*made[:-1], clocks[2], made[-1]], STARTED)
+    assert [told for _, told in sources(asked(tape, 1, "$.messages[0].content")[0])] == [words]
