@@ -7,7 +7,6 @@ from tapeproxy.tapes.valuekinds import value_kind
 from tapeproxy.tapes.whysources import Told
 from tapeproxy.tapes.whyspans import Span, Why
 
-
 _AROUND: Final = 60
 """Characters of a source that are told before and behind the words."""
 
