@@ -28,6 +28,7 @@ _FLOWS = {
     "t": "thread",
     "w": "work item",
     "a": "task",
+    "y": "waiting task",
     "p": "process",
     "f": "fork",
     "s": "spawned process",

@@ -11,6 +11,8 @@ from tapeproxy.tapes.records import Head, Headers
 LANE_HEADER = b"x-tapeproxy-lane"
 EDGE_RULES = 1
 """The version of the rules for edges in a head's `rules.edges`; a tape that does not say has none."""
+WAIT_RULES = 1
+"""The version of `rules.waits`: tasks that only wait are numbered apart; on a tape that does not say, as others."""
 NODE_RULES = 1
 """The version of Node's lanes and streams in a head's `rules.node`; Node programs of a tape that does not say had no
 shim."""
@@ -64,6 +66,11 @@ def split_tag(headers: Headers) -> tuple[LaneTag | None, Headers]:
 def has_edges(head: Head) -> bool:
     """Whether the tape says where its lanes met."""
     return head.rules.get("edges") == EDGE_RULES
+
+
+def has_waits(head: Head) -> bool:
+    """Whether tasks that only wait have numbers of their own."""
+    return head.rules.get("waits") == WAIT_RULES
 
 
 def has_node(head: Head) -> bool:

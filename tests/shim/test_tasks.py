@@ -51,6 +51,39 @@ def test_lanes(python: Path, sidecar: Path) -> None:
     assert not ran.of("note")
 
 
+@everywhere
+@pytest.mark.parametrize("edges", ["1", ""])
+@pytest.mark.parametrize(("waits", "after"), [("1", "m/a0/a2"), ("", "m/a0/a%d")])
+def test_tasks_that_only_wait_take_no_number_from_others(
+    python: Path, sidecar: Path, waits: str, after: str, edges: str
+) -> None:
+    """Who waits for whichever comes first makes as many of them as there are rounds; on old tapes each has a number."""
+    code = (
+        HEAD
+        + """
+lanes = []
+async def wait(): await asyncio.Event().wait()
+async def main():
+    signal, queue = asyncio.Event(), asyncio.Queue()
+    made = [asyncio.ensure_future(one) for _ in range(int(sys.argv[1]))
+            for one in (signal.wait(), queue.get(), asyncio.sleep(9))]
+    own = asyncio.ensure_future(wait())  # the agent's, whatever it does
+    await asyncio.gather(task(), return_exceptions=True)
+    for one in (*made, own): one.cancel()
+    await asyncio.wait([*made, own])
+    await asyncio.create_task(task())
+asyncio.run(main())
+print(*out)
+"""
+    )
+    for rounds in (1, 3):
+        extra = {"TAPEPROXY_WAITS": waits, "TAPEPROXY_EDGES": edges}
+        ran = run(code, str(rounds), python=python, sidecar=sidecar, extra=extra)
+        last = after if waits else after % (3 * rounds + 2)
+        assert ran.stdout.split()[-1] == last, ran.stdout
+        assert not ran.of("note")
+
+
 NEWER = {
     "to_thread": ("out.append(await asyncio.to_thread(me))", "m/a0/c0"),
     "TaskGroup": ("async with asyncio.TaskGroup() as g: g.create_task(task()); g.create_task(task())",

@@ -4,9 +4,9 @@ Knows who is running now. An id is the parent's id, the kind and the child's num
 `m/t0/a2` is the third task of the first thread of the main lane. Ids that start with `?` are soft: nothing promises
 that another run gives the same flow the same one. Other parts keep their per-lane state in a lane's slots.
 
-Kinds: t thread, w work item, a task, p process, f fork, s spawned process, c copied context, i import (numbered by
-module), n connecting, x another process that was handed the same lane, o what a fork left behind. Soft ones only: e a
-pool's worker, g greenlet.
+Kinds: t thread, w work item, a task, y task that only waits, p process, f fork, s spawned process, c copied context,
+i import (numbered by module), n connecting, x another process that was handed the same lane, o what a fork left behind.
+Soft ones only: e a pool's worker, g greenlet.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Gives asyncio's and trio's tasks their lanes, and keeps connecting from taking numbers from the agent's own tasks.
 
 Knows where tasks are made. How many connections a client opens depends on timing, and each may start tasks and look
-names up in threads; so connecting happens in a lane of its own.
+names up in threads; so connecting happens in a lane of its own. How often a loop waits for whichever comes first
+depends on timing, too, and each round may make a task of a wait; so these are numbered apart.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 _SDKS = ("anthropic", "cerebras.cloud.sdk", "groq", "openai", "together")
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
+_WAITS = ("asyncio.locks", "asyncio.queues")
+_WRAPPED = ("Condition.wait", "Event.wait", "sleep")
+_WRAPPERS = ("asyncio.tasks", "_tapeproxy.sleeping", "_tapeproxy.taskedges")
 
 
 def install() -> None:
@@ -47,7 +51,8 @@ def _with_lane(create: Callable[..., Any]) -> Callable[..., Any]:
         if name is None and type(coro).__name__ == "async_generator_athrow":
             lane = soft("a")  # the garbage collector closes a generator, at a moment of its own
         else:
-            lane = parent.child("a", kwargs.get("name") or name or "")
+            kind = "y" if settings.WAITS and _only_waits(coro, name) else "a"
+            lane = parent.child(kind, kwargs.get("name") or name or "")
         if lane.seeded is not None:
             _go_on(parent, lane)
         context = kwargs.get("context")
@@ -65,6 +70,13 @@ def _with_lane(create: Callable[..., Any]) -> Callable[..., Any]:
         return _known(create(self, coro, **kwargs), lane)
 
     return resemble(create_task, create)
+
+
+def _only_waits(coro: Any, name: Any) -> bool:
+    """Whether a coroutine is one of asyncio's own that wait for others (`event.wait()`, `queue.get()`, `sleep()`)."""
+    frame = getattr(coro, "cr_frame", None)
+    module = frame.f_globals.get("__name__") if frame is not None else None
+    return module in _WAITS or (name in _WRAPPED and module in _WRAPPERS)
 
 
 def _known(task: Any, lane: Lane) -> Any:
