@@ -1,7 +1,8 @@
-"""A small HTTP/1.1 server whose handler decides every write; knows bytes and sockets, nothing of what is answered.
+"""A small HTTP server whose handler decides every write; knows bytes and sockets, nothing of what is answered.
 
 The handler gets an `Exchange`: one request, and the verbs `start`, `send`, `finish`, `cut`, `reset`. Each `send` is one
-write to the socket and, when the response is chunked, one chunk: so a test decides where the boundaries fall.
+write to the socket and, when the response is chunked, one chunk: so a test decides where the boundaries fall. HTTP/2 is
+spoken where TLS has agreed on it (`http2`), with the same verbs.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import socket
 import ssl
 import struct
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -43,9 +45,52 @@ class ListenError(TapeproxyError):
         )
 
 
-@dataclass(slots=True)
-class Exchange:
+class Exchange(ABC):
     """One request and the response being written to it. Verbs raise ConnectionError when the client has left."""
+
+    request: Request
+
+    @abstractmethod
+    async def start(self, status: int, headers: Headers = (), *, length: int | None = None) -> None:
+        """Write the head. With `length` the body is that many bytes."""
+
+    @abstractmethod
+    async def send(self, data: bytes) -> None:
+        """Write `data` at once. Empty data writes nothing."""
+
+    @abstractmethod
+    async def finish(self) -> None:
+        """End the response."""
+
+    async def answer(self, status: int, headers: Headers = (), body: bytes = b"") -> None:
+        """Write a whole response with a content-length."""
+        await self.start(status, headers, length=len(body))
+        await self.send(body)
+        await self.finish()
+
+    @abstractmethod
+    async def switch(self, protocol: str = "") -> ServerSocket:
+        """Become a WebSocket, if the request asks for one."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Break off with the response unfinished; what was sent is delivered first."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Break the connection with a TCP reset; what was not yet delivered is lost."""
+
+
+def reset_connection(writer: asyncio.StreamWriter) -> None:
+    """Close it with a TCP reset."""
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
+    writer.transport.abort()
+
+
+@dataclass(slots=True)
+class Http1Exchange(Exchange):
+    """The verbs in HTTP/1.1, one exchange after the other on a connection."""
 
     request: Request
     _writer: asyncio.StreamWriter
@@ -82,12 +127,6 @@ class Exchange:
         if self._chunked:
             await self._write(b"0\r\n\r\n")
 
-    async def answer(self, status: int, headers: Headers = (), body: bytes = b"") -> None:
-        """Write a whole response with a content-length."""
-        await self.start(status, headers, length=len(body))
-        await self.send(body)
-        await self.finish()
-
     async def switch(self, protocol: str = "") -> ServerSocket:
         """Become a WebSocket, if the request asks for one; the connection ends with the handler."""
         assert self._reader is not None
@@ -104,9 +143,7 @@ class Exchange:
     def reset(self) -> None:
         """Break the connection with a TCP reset; what was not yet delivered is lost."""
         self._closing = True
-        sock = self._writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
-        self._writer.transport.abort()
+        reset_connection(self._writer)
 
     @property
     def reusable(self) -> bool:
@@ -123,8 +160,9 @@ type Handler = Callable[[Exchange], Awaitable[None]]
 
 @dataclass(slots=True)
 class Server:
-    """Listens on one address and hands every exchange to `handle`, one at a time for each connection, in order.
+    """Listens on one address and hands every exchange to `handle`, in HTTP/1.1 one at a time for each connection.
 
+    HTTP/2 is spoken where `tls` offers it by ALPN (`SSLContext.set_alpn_protocols`) and the client does, too.
     An exception in the handler is a bug: asyncio's exception handler reports it and the connection is closed.
     """
 
@@ -184,7 +222,13 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, han
     try:
         # A client that leaves, or that talks plain HTTP to a TLS port, ends its own connection and nothing else.
         with contextlib.suppress(ConnectionError, ssl.SSLError):
-            await _talk(reader, writer, handle)
+            secure = writer.get_extra_info("ssl_object")
+            if secure is not None and secure.selected_alpn_protocol() == "h2":
+                from tapeproxy.testing import http2
+
+                await http2.talk(reader, writer, handle)
+            else:
+                await _talk(reader, writer, handle)
     finally:
         writer.close()
 
@@ -193,7 +237,7 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hand
     inbox = Inbox()
     while True:
         while inbox.ready:
-            exchange = Exchange(inbox.ready.popleft(), writer, reader)
+            exchange = Http1Exchange(inbox.ready.popleft(), writer, reader)
             await handle(exchange)
             if not exchange.reusable:
                 return
@@ -203,7 +247,7 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hand
         try:
             inbox.feed(data)
         except httptools.HttpParserError as error:
-            refused = Exchange(Request("GET", "/", (), b"", keep_alive=False), writer)
+            refused = Http1Exchange(Request("GET", "/", (), b"", keep_alive=False), writer)
             await refused.answer(400, [("content-type", "text/plain")], f"not an HTTP request: {error}\n".encode())
             return
         if inbox.expects_continue:

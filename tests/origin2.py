@@ -12,131 +12,25 @@ It runs on a loop of its own in a thread. A handler that raises fails the test w
 """
 
 import asyncio
-import socket
 import ssl
-import struct
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Self
 
-import h2.events
-from h2.config import H2Configuration
-from h2.connection import H2Connection
 from h2.exceptions import ProtocolError
 from origin import PATIENCE, Gate
 
-type Pairs = tuple[tuple[str, str], ...]
+from tapeproxy.testing import http2
+
 type Handler2 = Callable[["Call"], Awaitable[None]]
 
 
-class Call:
-    """One request, and what a handler may do about it. `pieces` has its body as it comes, None at its end."""
-
-    def __init__(self, line: "_Line", number: int, headers: Pairs) -> None:
-        self.line = line
-        self.number = number
-        self.method = dict(headers)[":method"]
-        self.path = dict(headers)[":path"]
-        self.headers = tuple(pair for pair in headers if not pair[0].startswith(":"))
-        self.authority = dict(headers).get(":authority", "")
-        self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.reset_by_client: int | None = None
-
-    async def body(self) -> bytes:
-        """The whole body."""
-        out = b""
-        while (piece := await self.pieces.get()) is not None:
-            out += piece
-        return out
+class Call(http2.Call):
+    """One request, and what a handler may do about it."""
 
     async def wait(self, gate: Gate) -> None:
         """Wait until the test opens the gate."""
         await asyncio.get_running_loop().run_in_executor(None, gate.passed)
-
-    async def head(self, status: int, *headers: tuple[str, str], end: bool = False) -> None:
-        self.line.h2.send_headers(self.number, [(":status", str(status)), *headers], end_stream=end)
-        await self.line.flush()
-
-    async def data(self, data: bytes, *, end: bool = False) -> None:
-        """Send a piece in frames as large as the windows allow."""
-        conn = self.line.h2
-        while True:
-            room = min(conn.local_flow_control_window(self.number), conn.max_outbound_frame_size)
-            if room <= 0 and data:
-                self.line.more.clear()
-                await asyncio.wait_for(self.line.more.wait(), PATIENCE)
-                continue
-            piece, data = data[:room], data[room:]
-            conn.send_data(self.number, piece, end_stream=end and not data)
-            await self.line.flush()
-            if not data:
-                return
-
-    async def trailers(self, *headers: tuple[str, str]) -> None:
-        self.line.h2.send_headers(self.number, list(headers), end_stream=True)
-        await self.line.flush()
-
-    async def reset(self, code: int) -> None:
-        self.line.h2.reset_stream(self.number, code)
-        await self.line.flush()
-
-    async def leave(self, last: int) -> None:
-        """Say that no stream after `last` will be answered (GOAWAY)."""
-        from hyperframe.frame import GoAwayFrame
-
-        self.line.writer.write(GoAwayFrame(0, last_stream_id=last).serialize())
-        await self.line.writer.drain()
-
-    def cut(self, *, reset: bool = False) -> None:
-        """End the connection below all of its streams."""
-        if reset:
-            sock = self.line.writer.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.line.writer.transport.abort()
-
-
-class _Line:
-    """One connection."""
-
-    def __init__(self, origin: "Origin2", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.h2 = H2Connection(H2Configuration(client_side=False, header_encoding="latin-1"))
-        self.writer = writer
-        self.more = asyncio.Event()
-        self._origin = origin
-        self._reader = reader
-        self._calls: dict[int, Call] = {}
-
-    async def serve(self) -> None:
-        self.h2.initiate_connection()
-        self.h2.increment_flow_control_window(1 << 24)
-        await self.flush()
-        while data := await self._reader.read(1 << 16):
-            for event in self.h2.receive_data(data):
-                self._hear(event)
-            await self.flush()
-
-    def _hear(self, event: Any) -> None:
-        match event:
-            case h2.events.RequestReceived():
-                headers = tuple((str(name), str(value)) for name, value in event.headers)
-                call = self._calls[event.stream_id] = Call(self, event.stream_id, headers)
-                self._origin.start(call)
-            case h2.events.DataReceived():
-                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-                self._calls[event.stream_id].pieces.put_nowait(event.data)
-            case h2.events.StreamEnded():
-                self._calls[event.stream_id].pieces.put_nowait(None)
-            case h2.events.StreamReset():
-                self._calls[event.stream_id].reset_by_client = event.error_code
-                self._calls[event.stream_id].pieces.put_nowait(None)
-            case h2.events.WindowUpdated() | h2.events.RemoteSettingsChanged():
-                self.more.set()
-            case _:
-                pass
-
-    async def flush(self) -> None:
-        self.writer.write(self.h2.data_to_send())
-        await self.writer.drain()
 
 
 class Origin2:
@@ -193,7 +87,7 @@ class Origin2:
         try:
             if talk is None or talk.selected_alpn_protocol() == "h2":
                 self.lines += 1
-                await _Line(self, reader, writer).serve()
+                await http2.Line(reader, writer, Call, self.start).serve()
         except (ConnectionError, ssl.SSLError, ProtocolError):
             pass
         finally:

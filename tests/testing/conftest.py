@@ -15,9 +15,10 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True)
 class Tls:
-    """Both ends of TLS with a self-signed certificate."""
+    """Both ends of TLS with a self-signed certificate; `server2` offers HTTP/2."""
 
     server: ssl.SSLContext
+    server2: ssl.SSLContext
     client: ssl.SSLContext
 
 
@@ -43,6 +44,8 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server.load_cert_chain(path)
-    return Tls(server, ssl.create_default_context(cafile=path))
+    server, server2 = (ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) for _ in range(2))
+    for context in (server, server2):
+        context.load_cert_chain(path)
+    server2.set_alpn_protocols(["h2", "http/1.1"])
+    return Tls(server, server2, ssl.create_default_context(cafile=path))
