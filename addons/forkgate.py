@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.flows import url_of, version_of
+from tapeproxy.addons.h1fixes import ends_in_reset
 from tapeproxy.addons.hostmap import REDIRECTED
 from tapeproxy.tapes.forkverdict import TICKET_HEADER, Judge, Verdict
 from tapeproxy.tapes.identity import parse_target
@@ -58,6 +59,9 @@ class ForkGate:
                     flow.kill()  # type: ignore[no-untyped-call]  # mitmproxy's
             elif verdict.ticket is not None:
                 self._redirect(flow, verdict.ticket)
+                end = self.ending(flow)
+                if flow.request.is_http2 and end is not None and end.how == "reset" and end.code is not None:
+                    ends_in_reset(flow.request, end.code)
             elif verdict.edit is not None:
                 _edit(flow, verdict.edit)
 

@@ -35,6 +35,7 @@ from mitmproxy.proxy.layers.http._events import (
     RequestTrailers,
     ResponseEndOfMessage,
     ResponseHeaders,
+    ResponseProtocolError,
     ResponseTrailers,
 )
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection, Http1Server
@@ -44,10 +45,28 @@ from tapeproxy.addons.h1reading import DoubledFraming, ListedLength, NoBody, Raw
 
 type Commands = Generator[commands.Command, Any, None]
 
+_RESET = "tapeproxy_reset"
 _TRAILERS = (RequestTrailers, ResponseTrailers)
 _LAST_CHUNK = b"0\r\n\r\n"
 # 101 is final: the connection then speaks another protocol.
 _STARTS_INFORMATIONAL = re.compile(rb"HTTP/1\.\d 1(?!01)\d\d\b")
+
+
+class StreamReset(str):
+    """mitmproxy's message about a stream that was reset, with the error code of its frame and who sent it."""
+
+    code: int
+    by_client: bool
+
+    def __new__(cls, text: str, code: int, *, by_client: bool) -> "StreamReset":
+        self = super().__new__(cls, text)
+        self.code, self.by_client = code, by_client
+        return self
+
+
+def ends_in_reset(request: Request, code: int) -> None:
+    """Say that the stream of this request, in HTTP/2, is reset with this code when the answer to it breaks off."""
+    vars(request)[_RESET] = code
 
 
 def apply(
@@ -63,6 +82,7 @@ def apply(
     needed = {name: guards for name, probe, *guards in _GUARDS if probe()}
     server = [*(guard for guards in needed.values() for guard in guards if issubclass(guard, Http1Server)), Refusals]
     client = [guard for guards in needed.values() for guard in guards if issubclass(guard, Http1Client)]
+    client.append(_ResetsOfStreams)
     told = {"refused": staticmethod(refused), "was_reset": staticmethod(was_reset)}
     # HttpLayer makes its connections from these two names; the original classes stay as they are.
     for name, fixes, original in (("Http1Server", server, Http1Server), ("Http1Client", client, Http1Client)):
@@ -240,8 +260,21 @@ class _Informational(Http1Client):
             except ValueError:
                 continue  # a broken one is as good as none
             self._early.add(response.status_code, response.headers.fields)
-            if self.stream_id is not None and request.is_http11:
+            # One in HTTP/2 is sent to a server of HTTP/1 in a fork, where a tape answers it.
+            if self.stream_id is not None and (request.is_http11 or request.is_http2):
                 yield SendHttp(ResponseHeaders(self.stream_id, response), self.context.client)
+
+
+class _ResetsOfStreams(Http1Client):
+    """Gives a stream of HTTP/2 back the reset that its answer came with, by a hop of HTTP/1 (`ends_in_reset`)."""
+
+    def _handle_event(self, event: events.Event) -> Commands:
+        for command in super()._handle_event(event):
+            wrong = command.event if isinstance(command, ReceiveHttp) else None
+            code = None if self.request is None else vars(self.request).get(_RESET)
+            if isinstance(wrong, ResponseProtocolError) and code is not None:
+                wrong.message = StreamReset(wrong.message, code, by_client=False)
+            yield command
 
 
 _GUARDS: tuple[tuple[Any, ...], ...] = (

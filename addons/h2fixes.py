@@ -38,24 +38,12 @@ from mitmproxy.proxy.layers.http._events import (
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Http2Server
 
 from tapeproxy.addons.early import Early
-from tapeproxy.addons.h1fixes import probe_context, received, run
+from tapeproxy.addons.h1fixes import StreamReset, probe_context, received, run
 
 if TYPE_CHECKING:
     from mitmproxy.options import Options
 
 type Commands = Generator[commands.Command, Any, None]
-
-
-class StreamReset(str):
-    """mitmproxy's message about a stream that was reset, with the error code of its frame and who sent it."""
-
-    code: int
-    by_client: bool
-
-    def __new__(cls, text: str, code: int, *, by_client: bool) -> "StreamReset":
-        self = super().__new__(cls, text)
-        self.code, self.by_client = code, by_client
-        return self
 
 
 def reset_of(flow: HTTPFlow) -> StreamReset | None:
