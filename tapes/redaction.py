@@ -23,6 +23,7 @@ from tapeproxy.tapes.spans import Span
 from tapeproxy.tapes.tokens import is_token, make_token
 
 if TYPE_CHECKING:
+    from tapeproxy.tapes.grpcredaction import CompressedMessages
     from tapeproxy.tapes.streamredaction import BodyStream
 
 _URL_HEADERS: Final = frozenset({b"location", b"content-location", b"referer", b"refresh"})
@@ -121,6 +122,8 @@ class Redactor:
         """Redact a whole body by what its headers say it is. A compressed one is compressed anew if that changes it."""
         if self._off or not data:
             return data
+        if messages := self._compressed_messages(headers):
+            return b"".join(piece for _, piece in (*messages.feed(0, data), *messages.finish()))
         from tapeproxy.tapes.codings import decode  # a replay that finds every request byte for byte needs none of them
 
         plain = decode(data, headers)
@@ -180,10 +183,20 @@ class Redactor:
             return WholeBody(lambda body: self._whole(headers, body))
         if b"amazon.eventstream" in kind:
             return FrameRedactor(self._finder, self._token)
+        if messages := self._compressed_messages(headers):
+            return messages
         if b"x-www-form-urlencoded" in kind or (self._rules.paths and b"json" in kind and not _EVENTS.search(kind)):
             return WholeBody(lambda body: self._whole(headers, body))
         deltas = Deltas(self._finder) if _LINES.search(kind) else None
         return StreamRedactor(self._finder, self._token, deltas, by_line=_EVENTS.search(kind) is not None)
+
+    def _compressed_messages(self, headers: Headers) -> "CompressedMessages | None":
+        if not any(name.lower() == b"grpc-encoding" for name, _ in headers):
+            return None
+        from tapeproxy.tapes.grpcredaction import CompressedMessages, coding_of
+
+        coding = coding_of(headers)
+        return CompressedMessages(coding, self.content) if coding else None
 
     def messages(self) -> "MessageRedactor":
         """A redactor for one direction of a WebSocket."""
