@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
@@ -23,11 +24,13 @@ from origin2 import Call as Call2
 from origin2 import Origin2
 from recording import Recording, read_all, read_until
 from served import serve
+from traps import Trap
 from wstalks import ServerEnd, WsClient, accepting
 
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.reading import VERSION
 from tapeproxy.tapes.records import Head
+from tapeproxy.tapes.violations import Violation
 
 OLD, NEW, SOCKETS = "old.example.com", "api.example.com", "ws.example.com"
 HEAD = Head(started_at="2026-01-01T00:00:00Z", rules={"matching": VERSION})
@@ -517,3 +520,73 @@ def test_on_a_hybrid_wire(hybrid: tuple[Way, Hybrid], origins: Origins, name: st
     assert wire.judge.live_of.total() == live
     assert play(way) == expected
     assert wire.judge.live_of.total() > live
+
+
+MISSES: dict[str, tuple[Callable[[Way], object], str]] = {
+    "HTTP/1.1": (lambda way: got(way, "/other"), "miss"),
+    "HTTP/2": (asks("/other"), "miss"),
+    "a stream once more": (asks("/a", body=b"12345", method="POST"), "used-up"),
+    "gRPC unary": (lambda way: call_of(way, "/S/Other", MESSAGE), "miss"),
+    "gRPC that goes on": (lambda way: call_of(way, "/S/Chat", MESSAGE.replace(b"hello", b"other"), more=True), "miss"),
+    "a WebSocket": (lambda way: upgraded(way, SOCKETS, "/other"), "miss"),
+    "a WebSocket elsewhere": (lambda way: upgraded(way, OLD, "/echo"), "miss"),
+    "a message": (lambda way: upgraded(way, SOCKETS, "/echo", "another"), "websocket"),
+}
+
+
+def got(way: Way, path: str) -> bytes:
+    with way.get(path) as sock:
+        return sock.recv(100)
+
+
+def call_of(way: Way, path: str, data: bytes, *, more: bool = False) -> object:
+    with way.http2() as client:
+        number = client.begin("POST", path, *GRPC)
+        client.say(number, data, end=not more)
+        return client.hear(number)
+
+
+def upgraded(way: Way, host: str, path: str, *says: str) -> object:
+    with way.tunnel(host) as sock:
+        client = WsClient(sock, host, path)
+        answer = client.next()
+        client.send(*says)
+        return answer, client.next()
+
+
+@pytest.mark.parametrize("name", MISSES)
+def test_what_is_not_on_the_tape_reaches_nobody(
+    recorded: Recorded, origins: Origins, tmp_path: Path, name: str
+) -> None:
+    play, kind = MISSES[name]
+    before = origins.visits()
+    with serve(recorded.tape, tmp_path) as run:
+        way = Way(run.port, str(run.ca.certificate))
+        if kind == "used-up":
+            TABLE["HTTP/2 at once"][0](way)
+        play(way)
+        assert [one.kind for one in run.noticed if isinstance(one, Violation)] == [kind]
+    assert origins.visits() == before
+
+
+def test_tunnels_to_a_server_that_listens_reach_it_not(recorded: Recorded, tmp_path: Path) -> None:
+    """Whatever is said in them: TLS, HTTP/2 without it, a WebSocket, and what is none of these."""
+    trap = Trap()
+    says = (
+        *(b"\x16\x03\x01\x00\x05", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\0\1\2", b"SSH-2.0-\r\n"),
+        b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    )
+    try:
+        with serve(recorded.tape, tmp_path) as run:
+            for said in says:
+                with run.connect() as sock:
+                    sock.sendall(f"CONNECT 127.0.0.1:{trap.port} HTTP/1.1\r\n\r\n".encode())
+                    read_until(sock, b"\r\n\r\n")
+                    sock.sendall(said)
+                    sock.shutdown(socket.SHUT_WR)
+                    with contextlib.suppress(ConnectionError):
+                        read_all(sock)
+            assert len(run.noticed) >= 3
+        assert trap.caught() == 0
+    finally:
+        trap.close()
