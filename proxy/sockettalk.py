@@ -44,6 +44,7 @@ class SocketTalk:
         self._message: list[bytes] = []
         self._size = 0
         self._paused = False
+        self._pong: bytes | None = None  # due to the last ping of a client that takes nothing (RFC 6455, 5.5.3)
         self._said_close = self._heard_close = False
         self._refused = self._over = False
         self._times = [server.woken()]  # when it opened, and when each of the taped messages was heard
@@ -73,6 +74,9 @@ class SocketTalk:
         self._paused = False
 
     def resume(self) -> None:
+        if self._pong is not None and not (self._paused or self._over):
+            pong, self._pong = self._pong, None
+            self._answer(pong)
         self.go_on()
 
     def cancel(self) -> None:
@@ -92,12 +96,17 @@ class SocketTalk:
 
     def _hear(self, piece: Piece) -> None:
         if piece.type == "ping":
-            if not self._said_close:
-                self._connection.send(bytes(self._frames.pong(piece.data)))
+            self._answer(piece.data)
         elif piece.type == "close":
             self._hear_close(piece)
         elif piece.type != "pong" and not self._refused:
             self._hear_message(piece)
+
+    def _answer(self, ping: bytes) -> None:
+        if self._paused:
+            self._pong = ping
+        elif not self._said_close:
+            self._connection.send(bytes(self._frames.pong(ping)))
 
     def _hear_message(self, piece: Piece) -> None:
         self._message.append(piece.data)

@@ -372,6 +372,19 @@ def test_a_slow_client_gets_all_of_a_long_talk(ca: Path) -> None:
         assert run.noticed == []
 
 
+def test_a_client_that_takes_nothing_is_owed_one_pong(ca: Path) -> None:
+    frame = b"<" + bytes(1 << 20)
+    with talking(ca, *[frame] * 12, ">done", "<done", how="client-gone") as (run, client):
+        client.say(*(ws.Ping(b"%d" % number) for number in range(20_000)))
+        pongs: list[bytes] = []
+        client.send("done")
+        while not isinstance(event := client.next(), ws.TextMessage):
+            pongs += [bytes(event.payload)] if isinstance(event, ws.Pong) else []
+        assert pongs[-1] == b"19999"
+        assert len(pongs) < 20_000
+        assert run.noticed == []
+
+
 def test_a_server_of_the_run_is_talked_to_live(ca: Path) -> None:
     with Origin(accepting(echo)) as origin:
         taped = socket_exchange(">other", "<words", url=f"http://127.0.0.1:{origin.port}/ws")
