@@ -6,6 +6,8 @@ is looked for in what that answer was asked: so one gets back to where it came i
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
+from typing import Final
 
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.errors import UsageError
@@ -16,9 +18,13 @@ from tapeproxy.tapes.whyparts import find_parts
 from tapeproxy.tapes.whyrows import Rows
 from tapeproxy.tapes.whysources import request_leaves
 from tapeproxy.tapes.whyspans import Explained, Span, Wanted, Why
-from tapeproxy.tapes.whywanted import Asked, asked_texts
+from tapeproxy.tapes.whywanted import Asked, asked_texts, fresh_texts
 
 __all__ = ["Provenance", "Wanted"]
+
+_BATCH: Final = 250_000
+"""Characters that are looked for together: an index of them is in memory meanwhile."""
+_MOST_LEAVES: Final = 600_000
 
 
 class Provenance:
@@ -41,6 +47,43 @@ class Provenance:
         exact = wanted != Wanted() and (len(asked) == 1 or wanted.text is not None)
         texts, whole = self._explain(asked, since, exact=exact)
         return Why(number, tuple(texts), previous, fresh, whole)
+
+    def each(self, most: int) -> Iterator[Why]:
+        """What is fresh in each request, in order, until that is `most` characters, or very many texts were looked at.
+
+        It is looked for in batches: all of a tape costs little more than the longest of its requests.
+        """
+        batch: list[tuple[int, list[Asked]]] = []
+        size, looked = 0, 0
+        for number, asked, leaves in self._fresh():
+            length = sum(len(one.text) for one in asked)
+            most, looked = most - length, looked + leaves
+            if most < 0 or looked > _MOST_LEAVES:
+                break
+            batch.append((number, asked))
+            size += length
+            if size > _BATCH:
+                yield from self._batch(batch)
+                batch, size = [], 0
+        yield from self._batch(batch)
+
+    def _fresh(self) -> Iterator[tuple[int, list[Asked], int]]:
+        """Of each request its number, the texts that the one before did not have, and how many texts it has."""
+        rows: dict[int, frozenset[str]] = {}  # the last request of each row
+        for exchange in self._tape.exchanges:
+            previous = self._rows.previous(exchange.number)
+            had = rows.pop(previous, frozenset()) if previous is not None else frozenset[str]()
+            leaves = request_leaves(exchange)
+            rows[exchange.number] = frozenset(leaf.text for leaf in leaves)
+            yield exchange.number, [*fresh_texts(leaves, had)], len(leaves)
+
+    def _batch(self, batch: Sequence[tuple[int, list[Asked]]]) -> Iterator[Why]:
+        since = self._rows.since((one.text, number) for number, asked in batch for one in asked)
+        texts, whole = self._explain([one for _, asked in batch for one in asked], since, exact=False)
+        rest = iter(texts)
+        for number, asked in batch:
+            previous = self._rows.previous(number)
+            yield Why(number, tuple(islice(rest, len(asked))), previous, previous is not None, whole)
 
     def _exchange(self, number: int) -> Exchange:
         count = len(self._tape.exchanges)

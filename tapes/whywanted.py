@@ -1,6 +1,6 @@
 """Which texts of a request a question is about. Knows places in bodies, not where words come from."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ def asked_texts(exchange: Exchange, wanted: Wanted, had: Collection[str]) -> Ite
     if wanted.path is not None:
         leaves = _at(leaves, wanted.path, exchange.number)
     else:
-        leaves = [leaf for leaf in leaves if leaf.is_said and not leaf.is_structure and leaf.text not in had]
+        leaves = [one.leaf for one in fresh_texts(leaves, had)]
     if wanted.text is not None:
         yield from _with_text(leaves, wanted.text, exchange.number)
         return
@@ -43,6 +43,13 @@ def asked_texts(exchange: Exchange, wanted: Wanted, had: Collection[str]) -> Ite
         end = len(leaf.text) if wanted.end is None else min(wanted.end, len(leaf.text))
         if start < end:
             yield Asked(leaf, start, end)
+
+
+def fresh_texts(leaves: Iterable[Leaf], had: Collection[str]) -> Iterator[Asked]:
+    """The texts of a body and a URL that are not among `had`."""
+    for leaf in leaves:
+        if leaf.text and leaf.is_said and not leaf.is_structure and leaf.text not in had:
+            yield Asked(leaf, 0, len(leaf.text))
 
 
 def _at(leaves: Sequence[Leaf], path: str, number: int) -> list[Leaf]:

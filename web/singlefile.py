@@ -9,7 +9,7 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator
 from html import escape
-from itertools import batched
+from itertools import batched, islice
 from typing import Final
 
 from tapeproxy.tapes.causality import Causality
@@ -17,6 +17,8 @@ from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.invisible import spelled
 from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.why import Provenance
+from tapeproxy.tapes.whydocuments import why_document
 from tapeproxy.web.assets import LICENCES, SCRIPTS, STYLE, asset, source_hash
 from tapeproxy.web.details import details
 from tapeproxy.web.overview import labels, outline, ranks
@@ -24,6 +26,9 @@ from tapeproxy.web.rundiff import RunDiff
 
 _BLOCK: Final = 50
 """Exchanges that are compressed together: what a click costs."""
+_WORDS: Final = 500_000
+_REQUESTS: Final = 4000
+"""How many characters of requests, and requests, are told where they come from: each takes some time to find out."""
 _START: Final = b"tp.start(tp.embeddedSource());"
 
 
@@ -34,7 +39,9 @@ def single_file(tape: Tape, ending: Ending, name: str, file: bytes | None) -> It
     yield _json("tp-outline", outline(tape, ending, name))
     yield _json("tp-ranks", ranks(causality))
     yield _json("tp-labels", labels(tape.exchanges))
-    yield from _blocks(details(one, causality) for one in tape.exchanges)
+    yield from _blocks("block", (details(one, causality) for one in tape.exchanges))
+    told = islice(Provenance(tape, causality).each(_WORDS), _REQUESTS)
+    yield from _blocks("why", map(why_document, told))
     if file is not None:
         yield b"<script type=text/plain id=tp-file>" + base64.b64encode(file) + b"</script>\n"
     yield from _tail()
@@ -47,7 +54,7 @@ def diff_file(diff: RunDiff, title: str) -> Iterator[bytes]:
     yield _json("tp-ranks", diff.ranks())
     yield _json("tp-labels", diff.labels())
     yield _json("tp-differences", diff.all_differences())
-    yield from _blocks(diff.documents())
+    yield from _blocks("block", diff.documents())
     yield from _tail()
 
 
@@ -70,11 +77,11 @@ def _head(title: str) -> Iterator[bytes]:
     yield b"<!-- The licences of what is included:\n" + asset(LICENCES).replace(b"--", b"- -") + b"\n-->\n"
 
 
-def _blocks(documents: Iterable[Json]) -> Iterator[bytes]:
+def _blocks(name: str, documents: Iterable[Json]) -> Iterator[bytes]:
     first = 1
     for block in batched(documents, _BLOCK):
         packed = gzip.compress(json.dumps(block, ensure_ascii=True).encode(), 6, mtime=0)
-        attributes = f"data-block data-from={first} data-to={first + len(block) - 1}"
+        attributes = f"data-{name} data-from={first} data-to={first + len(block) - 1}"
         yield f"<script type=text/plain {attributes}>{base64.b64encode(packed).decode()}</script>\n".encode()
         first += len(block)
 

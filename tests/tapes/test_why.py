@@ -246,3 +246,9 @@ def test_a_time_is_the_clocks_where_a_lane_read_it(text: str, words: str | None)
     made = [replace(one, t=2 * 10**9, reads=4) if isinstance(one, Request) else one for one in made]
     tape = read([*made[:-1], clocks[2], made[-1]], STARTED)
     assert [told for _, told in sources(asked(tape, 1, "$.messages[0].content")[0])] == [words]
+
+
+def test_what_is_fresh_in_each_request_is_what_is_told_of_one(tape: Tape) -> None:
+    provenance = Provenance(tape)
+    assert [*provenance.each(10_000)] == [provenance.why(number) for number in (1, 2, 3, 4)]
+    assert [why.number for why in provenance.each(80)] == [1]

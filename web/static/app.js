@@ -205,7 +205,7 @@
     ['s', 'search in bodies'],
     ['c', 'compare the context with that of the call before in its lane'],
     ['m, then c', 'mark a call; compare the context of another one with its'],
-    ['w', 'where the words of the request, or those that are selected, come from (not in a single file)'],
+    ['w', 'where the words of the request, or those that are selected, come from; so does a click on words of a conversation, or Enter on a text'],
     ['f', 'fork here'],
     ['?', 'this page'],
   ];
@@ -272,7 +272,7 @@
       case 'b': if (page.model.diff && page.model.diff.branch !== null) store.set({ number: page.model.diff.events[page.model.diff.branch].slice(1, 3).find(function (one) { return one !== null; }), tab: 'difference', view: '' }); else done = false; break;
       case 'm': store.set({ marked: state.marked === state.number ? null : state.number }); break;
       case 'c': store.set(state.view === 'context' ? { view: '', other: null } : { view: 'context', other: state.marked === state.number ? null : state.marked }); break;
-      case 'w': if (state.number !== null && !page.model.source.embedded) tp.askWhy(store); else done = false; break;
+      case 'w': if (state.number !== null && page.model.source.why) tp.askWhy(store); else done = false; break;
       case 'f': if (tp.views.fork && !page.model.source.embedded) store.set({ view: 'fork' }); break;
       default:
         if (/^[1-9]$/.test(event.key) && tp.TABS[Number(event.key) - 1]) store.set({ tab: tp.TABS[Number(event.key) - 1] });

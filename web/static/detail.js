@@ -5,10 +5,56 @@
   var TABS = ['conversation', 'request', 'response', 'headers', 'stream', 'place'];
   tp.TABS = TABS;
 
+  /* Where words stand in a text, spaces and JSON's escapes aside: [from, to], or null. */
+  function placeOf(text, words) {
+    words = words.slice(0, 400).trim();
+    if (!words) return null;
+    for (var form of [words, JSON.stringify(words).slice(1, -1)]) {
+      var at = text.indexOf(form);
+      if (at >= 0) return [at, at + form.length];
+    }
+    var found = new RegExp(Array.from(words.replace(/\s+/g, ''), function (one) { return one.replace(/[\\^$.*+?()[\]{}|\/-]/g, '\\$&'); }).join('\\s*'), 'u').exec(text);
+    return found && [found.index, found.index + found[0].length];
+  }
+  tp.placeOf = placeOf;
+
+  /* The place in a text that was clicked on. Where characters of it are spelled out, it
+     is the same place in the line at best. */
+  function clickedAt(event, element, text) {
+    var at = document.caretPositionFromPoint ? document.caretPositionFromPoint(event.clientX, event.clientY) : null;
+    var range = at ? null : document.caretRangeFromPoint && document.caretRangeFromPoint(event.clientX, event.clientY);
+    var node = at ? at.offsetNode : range ? range.startContainer : null, offset = at ? at.offset : range ? range.startOffset : 0;
+    if (!node || !element.contains(node)) return 0;
+    var before = document.createRange();
+    before.setStart(element, 0);
+    before.setEnd(node, offset);
+    var lines = before.toString().split('\n'), own = text.split('\n').slice(0, lines.length), last = own.pop() || '';
+    return own.reduce(function (sum, line) { return sum + line.length + 1; }, 0) + Math.min(lines[lines.length - 1].length, Math.max(0, last.length - 1));
+  }
+
+  /* A text. `side`: whether it is of the `request` or the `answer`; words that came from there are lit. `ask`: the
+     number of the exchange of whose request it is: a click on words, or Enter on the text, asks where they come from. */
   function Text(props) {
-    var limit = hooks.useState(20000), text = props.text || '';
-    var shown = text.length > limit[0] ? text.slice(0, limit[0]) : text;
-    return html`<pre class=${'text ' + (props.kind || '')}>${tp.spelled(shown)}${text.length > limit[0] && html`<button onClick=${function () { limit[1](text.length); }}>… ${tp.count(text.length - limit[0], 'more character')}</button>`}</pre>`;
+    var text = props.text || '', lit = tp.state ? tp.state.get().lit : null, box = hooks.useRef(null);
+    var place = lit && props.side && lit.side === props.side && lit.number === tp.state.get().number ? placeOf(text, lit.text) : null;
+    var limit = hooks.useState(20000), most = Math.max(limit[0], place ? place[1] : 0), asked = hooks.useState(null);
+    var shown = text.length > most ? text.slice(0, most) : text, can = props.ask !== undefined;
+    hooks.useEffect(function () { var found = place && box.current.querySelector('mark.lit'); if (found) found.scrollIntoView({ block: 'center' }); }, [lit]);
+    function click(event) {
+      if (event.target.closest('button') || String(getSelection())) return;
+      asked[1](tp.wordsAt(text, clickedAt(event, box.current, text)));
+    }
+    function key(event) {
+      if ((event.key !== 'Enter' && event.key !== 'w') || event.target !== box.current || event.ctrlKey || event.metaKey || event.altKey || String(getSelection())) return;
+      event.preventDefault();
+      event.stopPropagation();
+      asked[1](asked[0] ? null : { text: text.slice(0, 3000) });
+    }
+    var more = text.length > most && html`<button onClick=${function () { limit[1](text.length); }}>… ${tp.count(text.length - most, 'more character')}</button>`;
+    var inside = place ? [tp.spelled(shown.slice(0, place[0])), html`<mark class="lit">${tp.spelled(shown.slice(place[0], place[1]))}</mark>`, tp.spelled(shown.slice(place[1]))] : tp.spelled(shown);
+    if (!can) return html`<pre ref=${box} class=${'text ' + (props.kind || '')}>${inside}${more}</pre>`;
+    return html`<pre ref=${box} class=${'text asks ' + (props.kind || '')} tabindex="0" aria-description="Enter: where these words come from" onClick=${click} onKeyDown=${key}>${inside}${more}</pre>
+      ${asked[0] && html`<${tp.Where} number=${props.ask} asked=${asked[0]} close=${function () { asked[1](null); if (box.current) box.current.focus(); }} />`}`;
   }
   tp.Text = Text;
 
@@ -26,10 +72,10 @@
 
   function Part(props) {
     var part = props.part;
-    if (part.kind === 'text') return html`<${Text} text=${part.text} kind=${part.refusal ? 'refusal' : ''} />`;
-    if (part.kind === 'thought') return html`<div class="thought"><b>thinking</b><${Text} text=${part.text || '(hidden by the provider)'} /></div>`;
-    if (part.kind === 'tool-call') return html`<div class="tool"><b>calls ${tp.spelled(part.name || '')}</b>${part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.arguments)} />${props.results && part.id && props.results.has(part.id) && html`<${Part} part=${props.results.get(part.id)} paired=${true} />`}</div>`;
-    if (part.kind === 'tool-result') return html`<div class=${part.error ? 'tool bad' : 'tool'}><b>${part.error ? 'error' : 'result'}${props.paired ? '' : part.id && props.calls && props.calls.has(part.id) ? ' of ' + tp.spelled(props.calls.get(part.id)) : ' of a tool'}</b>${!props.paired && part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.text)} />${(part.media || []).map(function (one, at) { return html`<${Picture} key=${at} part=${one} />`; })}</div>`;
+    if (part.kind === 'text') return html`<${Text} text=${part.text} kind=${part.refusal ? 'refusal' : ''} ask=${props.ask} side=${props.side} />`;
+    if (part.kind === 'thought') return html`<div class="thought"><b>thinking</b><${Text} text=${part.text || '(hidden by the provider)'} ask=${part.text ? props.ask : undefined} side=${props.side} /></div>`;
+    if (part.kind === 'tool-call') return html`<div class="tool"><b>calls ${tp.spelled(part.name || '')}</b>${part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.arguments)} ask=${props.ask} side=${props.side} />${props.results && part.id && props.results.has(part.id) && html`<${Part} part=${props.results.get(part.id)} paired=${true} ask=${props.ask} side=${props.side} />`}</div>`;
+    if (part.kind === 'tool-result') return html`<div class=${part.error ? 'tool bad' : 'tool'}><b>${part.error ? 'error' : 'result'}${props.paired ? '' : part.id && props.calls && props.calls.has(part.id) ? ' of ' + tp.spelled(props.calls.get(part.id)) : ' of a tool'}</b>${!props.paired && part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.text)} ask=${props.ask} side=${props.side} />${(part.media || []).map(function (one, at) { return html`<${Picture} key=${at} part=${one} />`; })}</div>`;
     if (part.image) return html`<${Picture} part=${part} />`;
     return html`<div class="media">[${tp.spelled((part.kind === 'media' ? '' : part.kind) + ' ' + (part.detail || ''))}]</div>`;
   }
@@ -38,7 +84,7 @@
     var message = props.message;
     return html`<section class=${'message role-' + (/^[a-z]+$/.test(message.role) ? message.role : 'other')} data-place=${props.place}>
       <h4>${tp.spelled(message.role)}${props.note && html` <span class="dim">${props.note}</span>`}</h4>
-      ${message.parts.map(function (part, at) { return html`<${Part} key=${at} part=${part} results=${props.results} calls=${props.calls} />`; })}
+      ${message.parts.map(function (part, at) { return html`<${Part} key=${at} part=${part} results=${props.results} calls=${props.calls} ask=${props.ask} side=${props.place === 'answer' ? 'answer' : 'request'} />`; })}
       ${message.parts.length === 0 && html`<p class="dim">(empty)</p>`}
     </section>`;
   }
@@ -56,8 +102,8 @@
   }
 
   function Conversation(props) {
-    var call = props.document.call;
-    if (!call) return html`<p class="dim">This is no call of a model. Its bodies:</p><${Bodies} document=${props.document} />`;
+    var call = props.document.call, ask = props.model.source.why ? props.document.exchange.number : undefined;
+    if (!call) return html`<p class="dim">This is no call of a model. Its bodies:</p><${Bodies} document=${props.document} model=${props.model} />`;
     var pairs = paired(call.messages), cost = tp.cost(call.model, call.tokens_in, call.tokens_out);
     var shown = call.messages.map(function (message, at) {
       var parts = message.parts.filter(function (part) { return !(part.kind === 'tool-result' && pairs.results.get(part.id) === part); });
@@ -66,7 +112,7 @@
     var facts = [call.model, call.stop && 'stop: ' + call.stop, tp.tokens(call.tokens_in, call.tokens_out), call.streamed && 'streamed', cost !== null && 'costs ' + tp.money(cost)].filter(Boolean);
     return html`<div class="conversation">
       <p class="facts">${facts.map(tp.spelled).join(' · ')}</p>
-      ${shown.map(function (one) { return one.gone ? null : html`<${Message} key=${one.at} message=${one.message} place=${one.at} results=${pairs.results} calls=${pairs.calls} />`; })}
+      ${shown.map(function (one) { return one.gone ? null : html`<${Message} key=${one.at} message=${one.message} place=${one.at} results=${pairs.results} calls=${pairs.calls} ask=${ask} />`; })}
       ${call.answer && html`<${Message} message=${call.answer} place="answer" note="answer" />`}
       ${call.error && html`<section class="message bad"><h4>error</h4><${Text} text=${call.error} /></section>`}
     </div>`;
@@ -101,8 +147,8 @@
 
   function Bodies(props) {
     var document_ = props.document;
-    return html`<div><h4>request</h4><${Text} text=${pretty(bodyText(document_.request.body))} />
-      ${document_.response && html`<h4>response</h4><${Text} text=${pretty(bodyText(document_.response.body))} />`}</div>`;
+    return html`<div><h4>request</h4><${Text} text=${pretty(bodyText(document_.request.body))} side="request" ask=${document_.request.body.text && props.model.source.why ? document_.exchange.number : undefined} />
+      ${document_.response && html`<h4>response</h4><${Text} text=${pretty(bodyText(document_.response.body))} side="answer" />`}</div>`;
   }
 
   function Headers(props) {

@@ -12,43 +12,66 @@ tp.httpSource = function (id) {
   return {
     embedded: false,
     id: id,
-    json: json,
-    outline: function (first) { return json('outline' + (first > 1 ? '?first=' + first : '')); },
+    outline: function () { return json('outline'); },
     ranks: function () { return json('ranks'); },
     labels: function (from, to) { return json('labels?from=' + from + '&to=' + to); },
     exchange: function (n) { return json('exchanges/' + n); },
+    why: function (n, text) { return json('why?event=' + n + (text ? '&text=' + encodeURIComponent(text) : '')); },
     search: async function (text) { return (await json('search?q=' + encodeURIComponent(text))).numbers; },
     file: async function () { return new Uint8Array(await (await fetch(base + 'file', { headers: { 'x-tapeproxy-token': tp.token } })).arrayBuffer()); },
   };
 };
 
-/* The single file: `outline`, `ranks` and `labels` as JSON, exchanges in blocks of gzip that are opened when looked at. */
-tp.embeddedSource = function () {
-  var blocks = Array.prototype.map.call(document.querySelectorAll('script[data-block]'), function (element) {
+/* Exchanges, and what is told of their words, in blocks of gzip: opened when one is looked at, what was looked at lately
+   stays. */
+tp.blocks = function (name) {
+  var opened = [], blocks = Array.prototype.map.call(document.querySelectorAll('script[data-' + name + ']'), function (element) {
     return { from: Number(element.dataset.from), to: Number(element.dataset.to), element: element, made: null };
   });
-  /* Each is wanted once; its text would only stay in memory. */
-  function parsed(id) {
-    var element = document.getElementById(id), found = JSON.parse(element.textContent);
-    element.remove();
-    return found;
-  }
-  var differences = null, opened = [];
   function open(block) {
     if (!block.made) {
       block.made = tp.gunzip(tp.unbase64(block.element.textContent.trim())).then(function (bytes) {
         return JSON.parse(new TextDecoder().decode(bytes));
       });
     }
-    // What was looked at lately stays.
     opened = opened.filter(function (one) { return one !== block; }).concat([block]);
     if (opened.length > 12) opened.shift().made = null;
     return block.made;
   }
+  return {
+    all: blocks,
+    open: open,
+    one: async function (n) {
+      var block = blocks.find(function (one) { return one.from <= n && n <= one.to; });
+      return block ? (await open(block))[n - block.from] : null;
+    },
+  };
+};
+
+/* The single file: `outline`, `ranks` and `labels` as JSON, exchanges in blocks of gzip that are opened when looked at. */
+tp.embeddedSource = function () {
+  var blocks = tp.blocks('block'), words = tp.blocks('why'), differences = null;
+  /* Each is wanted once; its text would only stay in memory. */
+  function parsed(id) {
+    var element = document.getElementById(id), found = JSON.parse(element.textContent);
+    element.remove();
+    return found;
+  }
   async function exchange(n) {
-    var block = blocks.find(function (one) { return one.from <= n && n <= one.to; });
-    if (!block) throw new Error('exchange ' + n + ' is not in this file');
-    return (await open(block))[n - block.from];
+    var found = await blocks.one(n);
+    if (!found) throw new Error('exchange ' + n + ' is not in this file');
+    return found;
+  }
+  /* What is new in a request, or where in it and those before in its row some words stand. */
+  async function why(n, text) {
+    var found = await words.one(n);
+    if (!found) throw new Error('This file tells of the words of its first requests alone, for it would be too long: `tapeproxy why TAPE --event ' + n + '` tells of all.');
+    if (!text) return found;
+    for (var at = found; at; at = at.previous === null ? null : await words.one(at.previous)) {
+      var texts = tp.spansWith(at.texts, text);
+      if (texts.length) return { event: n, previous: found.previous, fresh: false, whole: at.whole, texts: texts };
+    }
+    throw new Error('the request has no such words');
   }
   return {
     embedded: true,
@@ -57,10 +80,11 @@ tp.embeddedSource = function () {
     ranks: async function () { return parsed('tp-ranks'); },
     labels: async function (from, to) { return from === 1 ? parsed('tp-labels') : { number: [] }; },
     exchange: exchange,
+    why: words.all.length ? why : undefined,
     search: async function (text) {
       var found = [], wanted = text.toLowerCase();
-      for (var block of blocks) {
-        var all = await open(block);
+      for (var block of blocks.all) {
+        var all = await blocks.open(block);
         all.forEach(function (one, at) {
           if (JSON.stringify(one).toLowerCase().includes(wanted)) found.push(block.from + at);
         });
