@@ -1,6 +1,7 @@
 """The tapes of a folder, for the page: opened when they are looked at, followed while they are recorded."""
 
 import os
+import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ class ShownTape:
 
     def __init__(self, path: Path, ask: Ask) -> None:
         self.path = path
+        self.identity: str = secrets.token_hex(8)
         self._lock = threading.RLock()
         self._ask = ask
         self._growing: GrowingTape | None = None

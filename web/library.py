@@ -65,6 +65,11 @@ class ForkOrder:
 class Shown(Protocol):
     """One tape. Calls block, and may come from any thread."""
 
+    @property
+    def identity(self) -> str:
+        """Who counts the numbers of `since`: another `Shown`, of the same tape or not, has another one."""
+        ...
+
     def look(self) -> Looked:
         """The tape as it is now. Raises TapeproxyError."""
         ...

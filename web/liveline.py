@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tapeproxy.tapes.errors import TapeproxyError
-from tapeproxy.web.library import Library, Looked, NotThereError
+from tapeproxy.web.library import Library, Looked, NotThereError, Shown
 from tapeproxy.web.overview import labels, outline
 from tapeproxy.web.replies import dump
 
@@ -29,13 +29,16 @@ class LiveLine:
         self._knows = knows
 
     async def live(self, socket: WebSocket) -> None:
-        """What is new of a tape, from the whole of it on: so a page that comes back has lost nothing."""
+        """What is new of a tape since the place that the page names; the whole of it where that is none of ours.
+
+        After each piece of news comes its place, `at`: so a page that comes back has lost nothing.
+        """
         await socket.accept()
         code, why = 1000, ""
         try:
             hello = await asyncio.wait_for(socket.receive_text(), 10)
-            if self._knows(_token_in(hello)):
-                await self._follow(socket, socket.path_params["name"])
+            if self._knows(_text_in(hello, "token")):
+                await self._follow(socket, socket.path_params["name"], _text_in(hello, "at"))
             else:
                 code, why = 4401, "open the address that `tapeproxy serve` printed: it has the token"
         except (WebSocketDisconnect, TimeoutError, KeyError):  # KeyError: bytes instead of text
@@ -53,18 +56,20 @@ class LiveLine:
         except (WebSocketDisconnect, RuntimeError):  # it left just now
             pass
 
-    async def _follow(self, socket: WebSocket, name: str) -> None:
+    async def _follow(self, socket: WebSocket, name: str, at: str) -> None:
         shown = await run_in_threadpool(self._library.open, name)
         gone = asyncio.ensure_future(socket.receive())  # a page says nothing more: it leaves
-        serial = 0
+        serial, told = serial_in(shown, at), None
         try:
             while not gone.done():
                 now, numbers, looked = await run_in_threadpool(shown.since, serial)
                 if now != serial:
                     await self._tell(socket, name, numbers, looked)
+                if now != told:
+                    await _send(socket, dump({"at": place_in(shown, now)}))
                 if looked.ending is not None:
                     return
-                serial = now
+                serial = told = now
                 await asyncio.wait({gone}, timeout=_EVERY)
         finally:
             gone.cancel()
@@ -74,12 +79,25 @@ class LiveLine:
             drawn = outline(looked.tape, looked.ending, name, only=numbers)
             return dump({"outline": drawn, "whole": numbers is None})
 
-        async with asyncio.timeout(_STALLED):
-            await socket.send_text(await run_in_threadpool(sketch))
+        await _send(socket, await run_in_threadpool(sketch))
         for some in _batches(sorted(numbers) if numbers is not None else range(1, len(looked.tape.exchanges) + 1)):
-            told = await run_in_threadpool(_label, looked, some)
-            async with asyncio.timeout(_STALLED):
-                await socket.send_text(told)
+            await _send(socket, await run_in_threadpool(_label, looked, some))
+
+
+def place_in(shown: Shown, serial: int) -> str:
+    """What a page names to have what comes after it."""
+    return f"{shown.identity}:{serial}"
+
+
+def serial_in(shown: Shown, place: str) -> int:
+    """The number in such a name; 0 where it is of another time or tape."""
+    identity, _, serial = place.rpartition(":")
+    return int(serial) if identity == shown.identity and serial.isascii() and serial.isdecimal() else 0
+
+
+async def _send(socket: WebSocket, text: str) -> None:
+    async with asyncio.timeout(_STALLED):
+        await socket.send_text(text)
 
 
 def _batches(numbers: Sequence[int]) -> list[Sequence[int]]:
@@ -90,9 +108,9 @@ def _label(looked: Looked, numbers: Sequence[int]) -> str:
     return dump({"labels": labels(looked.tape.exchanges[number - 1] for number in numbers)})
 
 
-def _token_in(hello: str) -> str:
+def _text_in(hello: str, name: str) -> str:
     try:
         given = json.loads(hello)
-        return str(given["token"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return str(given.get(name, ""))
+    except (ValueError, AttributeError, RecursionError):
         return ""

@@ -13,6 +13,7 @@ from tapeproxy.tapes.whydocuments import why_document
 from tapeproxy.tapes.whyspans import Wanted
 from tapeproxy.web.details import details
 from tapeproxy.web.library import Library, NotThereError
+from tapeproxy.web.liveline import place_in
 from tapeproxy.web.overview import labels, outline, ranks
 from tapeproxy.web.replies import as_json, dump, number_of
 from tapeproxy.web.searching import find
@@ -40,8 +41,11 @@ class TapeApi:
         name = request.path_params["name"]
 
         def make() -> str:
-            looked = self._library.open(name).look()
-            return dump(outline(looked.tape, looked.ending, name))
+            shown = self._library.open(name)
+            serial, _, looked = shown.since(0)
+            document = outline(looked.tape, looked.ending, name)
+            document["tape"]["at"] = place_in(shown, serial)  # from where a page follows a tape that grows
+            return dump(document)
 
         return as_json(await run_in_threadpool(make))
 

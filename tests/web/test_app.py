@@ -11,6 +11,7 @@ from difftapes import say, write
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.proxy.viewforks import ForkingFolder
 from tapeproxy.web.app import make_app
 from tapeproxy.web.assets import SCRIPTS
@@ -186,9 +187,39 @@ def test_a_page_that_follows_gets_the_whole_tape_first(client: TestClient) -> No
         assert news["outline"]["rows"]["number"] == [1, 2, 3, 4]
         assert not news["outline"]["tape"]["recording"]
         assert line.receive_json()["labels"]["number"] == [1]
+        assert line.receive_json()["at"]
         with pytest.raises(WebSocketDisconnect) as ended:
             line.receive_json()
         assert ended.value.code == 1000
+
+
+def test_a_page_that_comes_back_gets_what_it_has_not(client: TestClient, folder: Path) -> None:
+    def follow(at: str) -> tuple[list[int], bool, str]:
+        with client.websocket_connect("/api/tapes/growing.tape.jsonl.gz/live", headers={"host": HOST}) as line:
+            line.send_json({"token": TOKEN, "at": at})
+            numbers, whole = list[int](), False
+            while "at" not in (news := line.receive_json()):
+                numbers += news.get("outline", {}).get("rows", {}).get("number", [])
+                whole |= news.get("whole", False)
+            return numbers, whole, news["at"]
+
+    writer = TapeWriter(folder / "growing.tape.jsonl.gz", agentruns.HEAD)
+    for record in agentruns.sample("m"):
+        writer.add(record)
+    writer.commit()
+    begun = get(client, "/api/tapes/growing.tape.jsonl.gz/outline").json()["tape"]["at"]
+    assert follow(begun) == ([], False, begun)
+    for record in agentruns.exchange(len(agentruns.sample("m")) + 1, "http://later.test/path"):
+        writer.add(record)
+    writer.commit()
+    numbers, whole, now = follow(begun)
+    assert (numbers, whole, now != begun) == ([5], False, True)
+    assert follow(now) == ([], False, now)
+    for other in ("", "x", f"{now}x", "other:" + now.partition(":")[2], now.partition(":")[0] + ":"):
+        assert follow(other) == ([1, 2, 3, 4, 5], True, now)
+    writer.seal(trace="", outcome="exited")
+    numbers, whole, _ = follow(now)
+    assert (numbers, whole) == ([1, 2, 3, 4, 5], True)
 
 
 @pytest.mark.parametrize(

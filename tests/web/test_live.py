@@ -1,9 +1,7 @@
 """The page while a tape grows: a recording against the fake provider, with the line cut; and a fork that it orders."""
 
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +11,15 @@ from authority import Authority
 from browser import Watched, browser, needs_chromium
 from clirun import KEYS, Cli
 from origin import Call, Gate, Origin
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Route, expect
 from recording import Recording
+from viewserving import opened, viewing
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import TapeWriter
-from tapeproxy.proxy.viewserver import ViewOptions, ViewServer
 from tapeproxy.testing import FakeProvider
 
 pytestmark = needs_chromium
-TOKEN = "a-token"
 NAME = "run.tape.jsonl.gz"
 ASK = {"model": "gpt-4o", "stream": True, "messages": [{"role": "user", "content": "Tell me of tides"}]}
 
@@ -36,27 +33,6 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@contextmanager
-def viewing(place: Path, port: int = 0, extra: tuple[str, ...] = ()) -> Iterator[ViewServer]:
-    server = ViewServer(ViewOptions(place, TOKEN, port=port, extra=extra))
-    thread = threading.Thread(target=server.run, name="viewer")
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        thread.join()
-
-
-@contextmanager
-def opened(chromium: Browser, address: str) -> Iterator[Page]:
-    context = chromium.new_context(viewport={"width": 1200, "height": 800})
-    page = context.new_page()
-    page.goto(address)
-    yield page
-    context.close()
 
 
 class Halves:

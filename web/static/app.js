@@ -80,7 +80,7 @@
         view.draw();
       }, function () {});
       return function () { gone = true; };
-    }, [state.causal, state.number]);
+    }, [state.causal, state.number, model.rows.length]);
     hooks.useEffect(function () {
       lanes.current.shown = rows.length === model.rows.length ? null : new Set(rows.map(function (row) { return row.number; }));
       lanes.current.draw();
@@ -132,14 +132,20 @@
     async function look(event) {
       event.preventDefault();
       var text = event.target.elements[0].value.trim();
-      if (!text) { store.set({ found: null }); return; }
-      store.set({ searching: true });
-      try { store.set({ found: new Set(await model.source.search(text)), query: '', sought: text }); } finally { store.set({ searching: false }); }
+      // Only the last search counts, and none that was given up meanwhile.
+      var asked = text ? { text: text } : null;
+      store.set({ searching: asked, found: null, failed: null });
+      if (!asked) return;
+      try {
+        var found = new Set(await model.source.search(text));
+        if (store.get().searching === asked) store.set({ searching: null, found: found, query: '' });
+      } catch (error) { if (store.get().searching === asked) store.set({ searching: null, failed: error.message }); }
     }
     async function check() {
-      store.set({ badge: { text: 'checking …' } });
+      if (state.badge && state.badge.busy) return;
+      store.set({ badge: { busy: true, text: 'checking …' } });
       try {
-        var found = await tp.verify(await model.source.file(), function (share) { store.set({ badge: { text: 'checking ' + Math.round(share * 100) + ' %' } }); });
+        var found = await tp.verify(await model.source.file(), function (share) { store.set({ badge: { busy: true, text: 'checking ' + Math.round(share * 100) + ' %' } }); });
         model.hashes = found.hashes || null;
         store.set({ badge: found.ok ? { good: true, text: 'chain intact: ' + tp.count(found.records, 'record') + (found.sealed ? ', sealed' : ', no seal') } : { bad: true, text: 'CHANGED: ' + found.why } });
       } catch (error) { store.set({ badge: { bad: true, text: error.message } }); }
@@ -152,6 +158,7 @@
       <span class="grow"></span>
       <input ref=${props.search} class="filter" type="search" placeholder="filter: status:5 host:api model:gpt lane:…   /" value=${state.query} onInput=${function (event) { store.set({ query: event.target.value }); }} aria-label="filter" />
       <form onSubmit=${look}><input type="search" class="sought" placeholder="text in bodies  s" aria-label="search in bodies" /></form>
+      ${state.searching && html`<span class="dim">searching …</span>`}${state.failed && html`<span class="bad">${tp.spelled(state.failed)}</span>`}
       ${state.found && html`<button onClick=${function () { store.set({ found: null }); }}>${tp.count(state.found.size, 'hit')} ×</button>`}
       <button onClick=${function () { nextAxis(model, store); }} title="the axis: t">by ${AXIS_NAMES[state.axis]}</button>
       <button aria-pressed=${state.causal} onClick=${function () { store.set({ causal: !state.causal }); }} title="dim what the chosen exchange neither knew of nor is known by: h">causes</button>
@@ -235,7 +242,7 @@
     var store = page.store, state = store.get();
     if (event.key === 'Escape') {
       if (document.activeElement && document.activeElement.matches('input, textarea, select')) document.activeElement.blur();
-      else store.set(state.helping || state.pricing ? { helping: false, pricing: false } : state.view ? { view: '', other: null } : { query: '', found: null });
+      else store.set(state.helping || state.pricing ? { helping: false, pricing: false } : state.view ? { view: '', other: null } : { query: '', found: null, searching: null, failed: null });
       return;
     }
     if (event.target.matches('input, textarea, select, summary') || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -268,7 +275,7 @@
         else if (event.target.matches('.list')) step(page, event.key === 'ArrowDown' ? 1 : -1);
         else page.lanes.scroll(event.key === 'ArrowDown' ? 60 : -60);
         break;
-      case 'p': if (state.tab !== 'stream') { store.set({ tab: 'stream' }); setTimeout(function () { if (tp.playStream) tp.playStream(); }, 60); } else if (tp.playStream) tp.playStream(); break;
+      case 'p': if (state.tab !== 'stream') { tp.playSoon = state.number; store.set({ tab: 'stream' }); } else if (tp.playStream) tp.playStream(); break;
       case 'b': if (page.model.diff && page.model.diff.branch !== null) store.set({ number: page.model.diff.events[page.model.diff.branch].slice(1, 3).find(function (one) { return one !== null; }), tab: 'difference', view: '' }); else done = false; break;
       case 'm': store.set({ marked: state.marked === state.number ? null : state.number }); break;
       case 'c': store.set(state.view === 'context' ? { view: '', other: null } : { view: 'context', other: state.marked === state.number ? null : state.marked }); break;

@@ -190,7 +190,7 @@
   /* The chunks of the answer as they came; the button plays them at the pace of the tape, or n times as fast. */
   function Stream(props) {
     var pieces = (props.document.response && props.document.response.pieces) || [], base = props.document.request.at_ns;
-    var state = hooks.useState(pieces.length), playing = hooks.useState(0), timer = hooks.useRef(null);
+    var state = hooks.useState(pieces.length), playing = hooks.useState(0), timer = hooks.useRef(null), latest = hooks.useRef(pieces);
     var shown = Math.min(state[0], pieces.length), setShown = state[1];
     function stop() { clearTimeout(timer.current); playing[1](0); }
     function play(speed) {
@@ -198,18 +198,23 @@
       playing[1](speed);
       var began = performance.now(), first = pieces.length && pieces[0].at_ns !== null ? pieces[0].at_ns : base;
       (function step(at) {
-        var now = (performance.now() - began) * 1e6 * speed;
+        var pieces = latest.current, now = (performance.now() - began) * 1e6 * speed;
         while (at < pieces.length && (pieces[at].at_ns === null || pieces[at].at_ns - first <= now)) at++;
         setShown(at);
         if (at >= pieces.length) { playing[1](0); return; }
         timer.current = setTimeout(step, Math.max(4, (pieces[at].at_ns - first - now) / 1e6 / speed), at);
       })(0);
     }
+    latest.current = pieces;
+    tp.playStream = function () { if (playing[0]) stop(); else play(1); };
     hooks.useEffect(function () {
-      setShown(pieces.length);
-      tp.playStream = function () { if (timer.current && playing[0]) stop(); else play(1); };
+      var soon = tp.playSoon === props.document.exchange.number;
+      if (soon || tp.playSoon !== tp.state.get().number) tp.playSoon = null;
+      if (soon) play(1);
       return function () { clearTimeout(timer.current); tp.playStream = null; };
-    }, [props.document]);
+    }, []);
+    // More of it has come: who plays it goes on, who looks at all of it sees that.
+    hooks.useEffect(function () { if (!playing[0]) setShown(pieces.length); }, [props.document]);
     var isEvents = hooks.useMemo(function () {
       var response = props.document.response;
       return Boolean(response) && response.headers.some(function (pair) { return pair[0].toLowerCase() === 'content-type' && /event-stream/i.test(pair[1]); });
@@ -259,12 +264,24 @@
 
   tp.Detail = function (props) {
     var pair = hooks.useState({}), state = pair[0], set = pair[1], number = props.number;
+    var asking = hooks.useRef({ number: null, again: false });
+    /* While an exchange grows it is asked for again once its last answer is there: if each question dropped the one
+       before, a slow answer would never be shown. */
+    function look() {
+      var turn = asking.current = { number: number, again: false };
+      props.model.source.exchange(number).then(function (found) { return { number: number, document: found }; }, function (error) { return { number: number, error: error.message }; }).then(function (now) {
+        if (asking.current.number !== number) return;
+        asking.current = { number: null, again: false };
+        // What is there is better than a line that is lost for a while.
+        set(function (old) { return now.error && old.document && old.number === number ? old : now; });
+        if (turn.again) look();
+      });
+    }
     hooks.useEffect(function () {
-      if (number === null) return undefined;
-      var gone = false;
-      props.model.source.exchange(number).then(function (found) { if (!gone) set({ number: number, document: found }); }, function (error) { if (!gone) set({ number: number, error: error.message }); });
-      return function () { gone = true; };
+      if (number === null) return;
+      if (asking.current.number === number) asking.current.again = true; else look();
     }, [number, props.version]);
+    hooks.useEffect(function () { return function () { asking.current = { number: null, again: false }; }; }, []);
     if (number === null) return html`<div class="detail empty"><p class="dim">Choose an exchange: click one, or press j.</p></div>`;
     if (state.number !== number && !state.document) return html`<div class="detail empty"><p class="dim">…</p></div>`;
     if (state.error) return html`<div class="detail empty"><p class="bad">${tp.spelled(state.error)}</p></div>`;

@@ -4,9 +4,9 @@
   var html = tp.html, hooks = tp.hooks;
   var KINDS = [
     ['--text', 'the answer’s text', 'what the model says instead'],
-    ['--set', 'a value of the answer', '$.choices[0].message.content = "…"'],
+    ['--set', 'a value of the answer', '$.choices[0].message.content="…"'],
     ['--status', 'the answer’s status', '429'],
-    ['--request-set', 'a value of the request', '$.messages[0].content = "…"'],
+    ['--request-set', 'a value of the request', '$.messages[0].content="…"'],
     ['--model', 'the model', 'gpt-4o'],
     ['--system', 'the system prompt', 'You are brief.'],
   ];
@@ -17,7 +17,8 @@
     return call.answer.parts.filter(function (part) { return part.kind === 'text'; }).map(function (part) { return part.text; }).join('');
   }
 
-  /* A form an exchange: what was typed for one is never sent for another. */
+  /* A form an exchange: what was typed for one is never sent for another, and is there again when one comes back. */
+  var drafts = new Map();
   tp.views.fork = function (props) {
     var number = props.state.number;
     if (number === null) return html`<div class="lower single"><p class="dim">Choose an exchange first, then press f.</p></div>`;
@@ -26,8 +27,14 @@
 
   function Form(props) {
     var model = props.model, number = props.number, id = model.source.id;
-    var pair = hooks.useState({ kind: '--text', value: '', touched: false, rerun: 'future', keyless: '', document: null }), state = pair[0];
-    function set(changes) { pair[1](function (old) { return Object.assign({}, old, typeof changes === 'function' ? changes(old) : changes); }); }
+    var pair = hooks.useState(drafts.get(number) || { kind: '--text', value: '', touched: false, rerun: 'future', keyless: '', document: null }), state = pair[0];
+    function set(changes) {
+      pair[1](function (old) {
+        var now = Object.assign({}, old, typeof changes === 'function' ? changes(old) : changes);
+        drafts.set(number, Object.assign({}, now, { busy: false, plan: null }));
+        return now;
+      });
+    }
     function touch(changes) { set(Object.assign({ touched: true, plan: null }, changes)); }
     hooks.useEffect(function () {
       model.source.exchange(number).then(function (found) {
@@ -43,33 +50,38 @@
       return function () { props.lanes.planned = null; props.lanes.draw(); };
     }, [state.plan]);
     hooks.useEffect(function () {
-      if (!state.fork) return undefined;
-      var timer = setInterval(async function () {
+      if (!state.fork || (state.run && !state.run.running)) return undefined;
+      var timer = null, gone = false;
+      // One question after the other: an older answer would say that it still runs.
+      (async function look() {
         try {
           var now = await tp.ask('/api/forks/' + state.fork.fork);
-          set({ run: now });
-          if (!now.running) clearInterval(timer);
-        } catch (error) { set({ error: error.message }); clearInterval(timer); }
-      }, 400);
-      return function () { clearInterval(timer); };
+          if (gone) return;
+          set({ run: now, lost: null });
+          if (!now.running) return;
+        } catch (error) { if (!gone) set({ lost: error.message }); }
+        if (!gone) timer = setTimeout(look, 400);
+      })();
+      return function () { gone = true; clearTimeout(timer); };
     }, [state.fork]);
 
     function ordered(form) {
-      var options = [['--at', String(number)], [form.kind, form.value]];
+      // A text may itself begin with a number and two colons.
+      var options = [['--at', String(number)], [form.kind, form.kind === '--text' ? number + '::' + form.value : form.value]];
       return { options: options, rerun: form.rerun, keyless: form.keyless.split(/[\s,]+/).filter(Boolean) };
     }
     function order() { return ordered(state); }
+    /* What an order of before says, a plan or a mistake in it, says nothing of what the form says now. */
     async function act(path, done) {
+      var asked = JSON.stringify(order());
+      function still(changes) { set(function (old) { return JSON.stringify(ordered(old)) === asked ? changes : {}; }); }
       set({ error: null, busy: true });
-      try { done(await tp.ask('/api/tapes/' + encodeURIComponent(id) + path, order())); } catch (error) { set({ error: error.message }); }
+      try { done(await tp.ask('/api/tapes/' + encodeURIComponent(id) + path, order()), still); } catch (error) { still({ error: error.message }); }
       set({ busy: false });
     }
-    function plan() {
-      var asked = JSON.stringify(order());
-      // A plan of what the form said before says nothing of what it says now.
-      act('/plan', function (found) { set(function (old) { return JSON.stringify(ordered(old)) === asked ? { plan: found } : {}; }); });
-    }
+    function plan() { act('/plan', function (found, still) { still({ plan: found }); }); }
     function run() { act('/fork', function (found) { set({ fork: found, run: null }); }); }
+    var runs = state.fork && (!state.run || state.run.running), ready = !state.busy && (state.touched || state.document);
     var kind = KINDS.find(function (one) { return one[0] === state.kind; });
     return html`<div class="lower single"><div class="forking">
       <h3>Fork at exchange ${number}</h3>
@@ -77,13 +89,14 @@
       <label>change <select value=${state.kind} onChange=${function (event) { touch({ kind: event.target.value, value: event.target.value === '--text' && state.document ? answerText(state.document) : '' }); }}>${KINDS.map(function (one) { return html`<option value=${one[0]}>${one[1]}</option>`; })}</select></label>
       <textarea rows="6" spellcheck="false" placeholder=${kind[2]} value=${state.value} onInput=${function (event) { touch({ value: event.target.value }); }} aria-label="new value"></textarea>
       <label>asked anew <select value=${state.rerun} onChange=${function (event) { set({ rerun: event.target.value, plan: null }); }}><option value="future">all that follows</option><option value="changed">only what is not asked as on the tape</option></select></label>
-      <label>secret variables that no live call needs <input value=${state.keyless} placeholder="NAME, NAME" onInput=${function (event) { set({ keyless: event.target.value }); }} /></label>
-      <p><button class="plan" disabled=${state.busy || !(state.touched || state.document)} onClick=${plan}>what would happen</button> <button class="run" disabled=${state.busy || !(state.touched || state.document) || (state.run && state.run.running)} onClick=${run}>run it</button> <button onClick=${function () { props.store.set({ view: '' }); }}>close</button></p>
+      <label>secret variables that no live call needs <input value=${state.keyless} placeholder="NAME, NAME" onInput=${function (event) { set({ keyless: event.target.value, plan: null }); }} /></label>
+      <p><button class="plan" disabled=${!ready} onClick=${plan}>what would happen</button> <button class="run" disabled=${!ready || runs} onClick=${run}>run it</button> <button onClick=${function () { props.store.set({ view: '' }); }}>close</button></p>
       ${state.error && html`<pre class="bad error">${tp.spelled(state.error)}</pre>`}
       ${state.plan && html`<div class="planned"><p><b>about ${tp.count(state.plan.live_calls, 'live call')}</b></p><table class="headers">${state.plan.lanes.map(function (lane) {
         return html`<tr><th>${tp.spelled(lane.name)}</th><td>${['reused', 'mutated', 'live'].filter(function (what) { return lane[what].length; }).map(function (what) { return html`<span class="legend"><span class=${'dot ' + what}></span>${what} ${lane[what].join(', ')}</span>`; })}</td></tr>`;
       })}</table></div>`}
-      ${state.fork && html`<div class="running"><p>${!state.run || state.run.running ? html`<b class="good">running</b> <button class="stop" onClick=${function () { tp.ask('/api/forks/' + state.fork.fork + '/stop', {}).catch(function (error) { set({ error: error.message }); }); }}>stop</button>` : html`<b>ended with exit code ${state.run.exit_code}</b>`}
+      ${state.fork && html`<div class="running"><p>${runs ? html`<b class="good">running</b> <button class="stop" onClick=${function () { tp.ask('/api/forks/' + state.fork.fork + '/stop', {}).catch(function (error) { set({ error: error.message }); }); }}>stop</button>` : html`<b>ended with exit code ${state.run.exit_code}</b>`}
+        ${state.lost && html`<span class="bad">${tp.spelled(state.lost)}; trying again</span> `}
         ${state.run && state.run.begun && html`<a class="child" href=${'/tape/' + encodeURIComponent(state.fork.child)} target="_blank" rel="noopener">${tp.spelled(state.fork.child)}</a>`}</p>
         <pre class="output">${tp.spelled((state.run && state.run.output) || '')}</pre></div>`}
     </div></div>`;

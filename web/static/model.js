@@ -19,9 +19,7 @@ tp.Model = class {
     this.take(await this.source.outline());
     var self = this;
     // Ranks and labels cost the server more: the page is there before they are.
-    (async function () {
-      try { self.takeRanks(await self.source.ranks()); } catch (error) { console.warn('ranks', error); }
-    })();
+    this.askRanks();
     (async function () {
       for (var from = 1; from <= self.rows.length; from += 250) {
         try { self.takeLabels(await self.source.labels(from, from + 249)); } catch (error) { console.warn('labels', error); break; }
@@ -58,6 +56,15 @@ tp.Model = class {
     this.top = null;
     this.seat();
     this.bump();
+  }
+
+  /* The ranks as they are now; an older answer that comes late is of fewer exchanges. */
+  async askRanks() {
+    var turn = this.turn = (this.turn || 0) + 1;
+    try {
+      var found = await this.source.ranks();
+      if (turn === this.turn) this.takeRanks(found);
+    } catch (error) { console.warn('ranks', error); }
   }
 
   /* The highest causal rank. */
@@ -123,10 +130,12 @@ tp.Model = class {
     return last;
   }
 
-  takeLabels(columns) {
+  /* What calls were about. `live`: just now, over the line; what was asked for before that may come later, and is older. */
+  takeLabels(columns, live) {
     for (var at = 0; at < columns.number.length; at++) {
       var row = this.byNumber.get(columns.number[at]);
-      if (row) for (var name in columns) row[name] = columns[name][at];
+      if (row && live) row.heard = true;
+      if (row && (live || !row.heard)) for (var name in columns) row[name] = columns[name][at];
     }
     this.bump();
   }

@@ -23,26 +23,29 @@
     return body;
   };
 
-  /* Follow a tape that is being recorded. After a lost line all of the tape comes again, so nothing is missed. */
+  /* Follow a tape that is being recorded, from where the page is: `at`, as the server called it. A line that is lost is
+     taken up from the last place of which all has come; where the server knows nothing of that, all of the tape comes
+     again, so nothing is missed. */
   tp.follow = function (model, store) {
-    var wait = 250, why = '', started = model.tape.started_at;
+    var wait = 250, why = '', started = model.tape.started_at, at = model.tape.at;
     (function connect() {
       var line = new WebSocket(location.origin.replace(/^http/, 'ws') + '/api/tapes/' + encodeURIComponent(model.source.id) + '/live');
       tp.line = line;
-      line.onopen = function () { line.send(JSON.stringify({ token: tp.token })); };
+      line.onopen = function () { line.send(JSON.stringify({ token: tp.token, at: at || '' })); };
       line.onmessage = function (event) {
         var news = JSON.parse(event.data);
         if (news.error) { why = news.error; return; }
         wait = 250;
         why = '';
         if (news.outline && news.whole && news.outline.tape.started_at !== started) { location.reload(); return; }  // another tape has its name now
-        if (news.outline) model.take(news.outline);
-        if (news.labels) model.takeLabels(news.labels);
+        if (news.outline) { model.take(news.outline); if (store.get().badge && !store.get().badge.busy) store.set({ badge: null }); }
+        if (news.labels) model.takeLabels(news.labels, true);
+        if (news.at) at = news.at;
         if (store.get().offline) store.set({ offline: null });
       };
       line.onclose = function (event) {
         if (event.code === 1000) {
-          model.source.ranks().then(function (ranks) { model.takeRanks(ranks); }, function (error) { console.warn('ranks', error); });
+          model.askRanks();
           return;
         }
         var ends = event.code === 4401 || event.code === 4404;
