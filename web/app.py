@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from tapeproxy.tapes.errors import TapeproxyError
+from tapeproxy.tapes.errors import LockedTapeError, TapeproxyError
 from tapeproxy.web.assets import ONLINE, SCRIPTS, STYLE, asset
 from tapeproxy.web.diffapi import DiffApi
 from tapeproxy.web.doorkeeper import HEADERS, Doorkeeper
@@ -100,6 +100,8 @@ class _Server:
                 raise HTTPException(401, "open the address that `tapeproxy serve` printed: it has the token")
             try:
                 response: Response = await endpoint(request)
+            except LockedTapeError as error:
+                raise HTTPException(423, str(error)) from None
             except TapeproxyError as error:
                 raise HTTPException(422, str(error)) from None
             except NotThereError:

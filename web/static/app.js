@@ -27,7 +27,10 @@
     tp.model = model;
     tp.state = store;
     try { await model.load(); } catch (error) {
-      root.textContent = 'The tape could not be opened: ' + tp.spelled(error.message);
+      root.textContent = '';
+      tp.render(html`<main class="tapes"><h1>The tape could not be opened</h1><pre class="bad">${tp.spelled(error.message)}</pre>
+        ${error.status === 423 && html`<p>Only the server opens tapes: start \`tapeproxy serve\` again with that, then load this page anew.</p>`}
+        ${source.home && html`<p><a href="/">all tapes</a></p>`}</main>`, root);
       return;
     }
     if (model.diff) {
@@ -151,6 +154,7 @@
       } catch (error) { store.set({ badge: { bad: true, text: error.message } }); }
     }
     return html`<header class="bar">
+      ${model.source.home && html`<a class="home" href="/" title="all tapes of this server">tapes</a>`}
       <h1 title=${tp.spelled(tape.name + (tape.argv.length ? '\n' + tape.argv.join(' ') : ''))}>${tp.spelled(tp.clip(command(tape.argv) || tape.name, 200))}</h1>
       <span class="dim">${state.offline ? tp.spelled(state.offline) : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} ${model.timeless ? '' : ' · ' + tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}${tape.scrubbed ? ' · scrubbed' : ''}</span>
       ${sum.calls > 0 && html`<button class="sum" onClick=${function () { store.set({ pricing: true }); }} title="tokens of the calls that are shown; a table of prices of your own gives what they cost">${tp.count(sum.calls, 'call')}${sum.tokens_in + sum.tokens_out > 0 ? ' · ' + tp.tokens(sum.tokens_in, sum.tokens_out) : ''}${sum.cost === null ? '' : ' · costs ' + tp.money(sum.cost)}</button>`}

@@ -15,13 +15,15 @@
   }
   tp.token = token();
 
-  tp.ask = async function (path, order) {
-    var headers = { accept: 'application/json', 'x-tapeproxy-token': tp.token };
+  /* What the server says, or an error with its words. */
+  tp.fetched = async function (path, order) {
+    var headers = { 'x-tapeproxy-token': tp.token };
     var reply = await fetch(path, order === undefined ? { headers: headers } : { method: 'POST', headers: Object.assign(headers, { 'content-type': 'application/json' }), body: JSON.stringify(order) });
-    var body = await reply.json().catch(function () { return { error: reply.status + ' ' + reply.statusText }; });
-    if (!reply.ok) throw new Error(body.error || String(reply.status));
-    return body;
+    if (reply.ok) return reply;
+    var told = await reply.json().catch(function () { return {}; });
+    throw Object.assign(new Error(told.error || reply.status + ' ' + reply.statusText), { status: reply.status });
   };
+  tp.ask = async function (path, order) { return (await tp.fetched(path, order)).json(); };
 
   /* Follow a tape that is being recorded, from where the page is: `at`, as the server called it. A line that is lost is
      taken up from the last place of which all has come; where the server knows nothing of that, all of the tape comes
@@ -67,6 +69,7 @@
     var names = '?a=' + encodeURIComponent(a) + '&b=' + encodeURIComponent(b), whole = tp.ask('/api/diff' + names);
     return {
       embedded: true,
+      home: true,
       id: null,
       outline: async function () { return (await whole).outline; },
       ranks: async function () { return (await whole).ranks; },

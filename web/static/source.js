@@ -3,14 +3,10 @@
 'use strict';
 tp.httpSource = function (id) {
   var base = '/api/tapes/' + encodeURIComponent(id) + '/';
-  async function json(path) {
-    var reply = await fetch(base + path, { headers: { accept: 'application/json', 'x-tapeproxy-token': tp.token } });
-    var body = await reply.json().catch(function () { return { error: reply.status + ' ' + reply.statusText }; });
-    if (!reply.ok) throw new Error(body.error || String(reply.status));
-    return body;
-  }
+  function json(path) { return tp.ask(base + path); }
   return {
     embedded: false,
+    home: true,
     id: id,
     outline: function () { return json('outline'); },
     ranks: function () { return json('ranks'); },
@@ -18,7 +14,7 @@ tp.httpSource = function (id) {
     exchange: function (n) { return json('exchanges/' + n); },
     why: function (n, text) { return json('why?event=' + n + (text ? '&text=' + encodeURIComponent(text) : '')); },
     search: async function (text) { return (await json('search?q=' + encodeURIComponent(text))).numbers; },
-    file: async function () { return new Uint8Array(await (await fetch(base + 'file', { headers: { 'x-tapeproxy-token': tp.token } })).arrayBuffer()); },
+    file: async function () { return new Uint8Array(await (await tp.fetched(base + 'file')).arrayBuffer()); },
   };
 };
 

@@ -26,6 +26,7 @@ tp.verify = async function (bytes, progress) {
       began = performance.now();
     }
   }
+  if (!count) return { ok: false, why: 'there is no record in it', records: 0 };
   return { ok: true, sealed: sealed !== null, records: count, hash: tp.hex(before), hashes: hashes };
 };
 
