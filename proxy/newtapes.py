@@ -23,7 +23,7 @@ from tapeproxy.proxy.shimming import (
 )
 from tapeproxy.proxy.sidecar import make_folder
 from tapeproxy.proxy.tapefile import started_at
-from tapeproxy.tapes.lanes import EDGE_RULES, NODE_RULES, WAIT_RULES, has_node, has_waits
+from tapeproxy.tapes.lanes import APART_RULES, EDGE_RULES, NODE_RULES, has_node, keeps_apart
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.positions import CLOCK_RULES, WITHIN_RULES
 from tapeproxy.tapes.reading import VERSION
@@ -58,7 +58,7 @@ def open_tape(
         hash_seed=hash_seed_for(settings.environment),
         tmpdir=make_tmpdir(),
         io=settings.io,
-        rules=head.rules | {"clock": CLOCK_RULES, "edges": EDGE_RULES, "node": NODE_RULES, "waits": WAIT_RULES},
+        rules=head.rules | {"clock": CLOCK_RULES, "edges": EDGE_RULES, "node": NODE_RULES, "apart": APART_RULES},
         threads=settings.threads,
     )
     assert head.seed and head.hash_seed and head.tmpdir and head.origin is not None
@@ -79,7 +79,7 @@ def open_tape(
         threads="1" if settings.threads else "",
         edges=True,
         node=True,
-        waits=True,
+        apart=True,
     )
     return shim_environment(settings.environment, shim)
 
@@ -108,8 +108,8 @@ def open_child(
         return None
     # What its parent's lanes and flows were called, its own are.
     inherited = {"node": NODE_RULES} if has_node(parent) else {}
-    if has_waits(parent):
-        inherited["waits"] = WAIT_RULES
+    if keeps_apart(parent):
+        inherited["apart"] = APART_RULES
     origin = epoch_ns(parent.started_at) + (parent.origin or 0) - epoch_ns(head.started_at)
     head = dataclasses.replace(
         head,

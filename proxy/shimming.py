@@ -67,7 +67,7 @@ class ShimSettings:
     `seeds`: new ones of lanes, which a fork gave them.
     `threads`: recording, `1` where the order of locks is taped; in a replay the file with it; empty otherwise.
     `edges`: the shim tells where lanes learn of each other.
-    `node`: Node programs have the shim, too. `waits`: tasks that only wait have numbers of their own.
+    `node`: Node programs have the shim, too. `apart`: what is chance is kept out of lanes.
     `hints`: a replay's file with the calls of tools, and `tools` whose results a call may have, or `live` for none.
     """
 
@@ -88,7 +88,7 @@ class ShimSettings:
     fork: Path | None = None
     seeds: tuple[LaneSeed, ...] = ()
     node: bool = False
-    waits: bool = False
+    apart: bool = False
     hints: Path | None = None
     tools: Literal["lane", "any", "position", "live"] = "lane"
 
@@ -122,8 +122,8 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
         out["TAPEPROXY_THREADS"] = settings.threads
     if settings.edges:
         out["TAPEPROXY_EDGES"] = "1"
-    if settings.waits:
-        out["TAPEPROXY_WAITS"] = "1"
+    if settings.apart:
+        out["TAPEPROXY_APART"] = "1"
     if settings.hints is not None:
         out |= {"TAPEPROXY_HINTS": str(settings.hints), "TAPEPROXY_TOOLS": settings.tools}
     if settings.allow:

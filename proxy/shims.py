@@ -25,7 +25,7 @@ from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.branches import seeds_of
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.hints import HINTS, USED, hinted
-from tapeproxy.tapes.lanes import has_edges, has_node, has_waits
+from tapeproxy.tapes.lanes import has_edges, has_node, keeps_apart
 from tapeproxy.tapes.records import Edge, Lane, Note
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
@@ -123,7 +123,7 @@ class Shims:
             edges=self._edges,
             seeds=seeds_of(head),
             node=has_node(head),
-            waits=has_waits(head),
+            apart=keeps_apart(head),
             hints=None if self.hints is None else hints,
             tools="live" if self._tools == "live" else self._lanes,
         )

@@ -11,8 +11,8 @@ from tapeproxy.tapes.records import Head, Headers
 LANE_HEADER = b"x-tapeproxy-lane"
 EDGE_RULES = 1
 """The version of the rules for edges in a head's `rules.edges`; a tape that does not say has none."""
-WAIT_RULES = 1
-"""The version of `rules.waits`: tasks that only wait are numbered apart; on a tape that does not say, as others."""
+APART_RULES = 1
+"""The version of `rules.apart`: chance stands apart from a lane's course; a tape that does not say has it there."""
 NODE_RULES = 1
 """The version of Node's lanes and streams in a head's `rules.node`; Node programs of a tape that does not say had no
 shim."""
@@ -68,9 +68,9 @@ def has_edges(head: Head) -> bool:
     return head.rules.get("edges") == EDGE_RULES
 
 
-def has_waits(head: Head) -> bool:
-    """Whether tasks that only wait have numbers of their own."""
-    return head.rules.get("waits") == WAIT_RULES
+def keeps_apart(head: Head) -> bool:
+    """Whether tasks that only wait, and connections that are used again, leave no trace in lanes (decision 75)."""
+    return head.rules.get("apart") == APART_RULES
 
 
 def has_node(head: Head) -> bool:

@@ -53,9 +53,9 @@ def test_lanes(python: Path, sidecar: Path) -> None:
 
 @everywhere
 @pytest.mark.parametrize("edges", ["1", ""])
-@pytest.mark.parametrize(("waits", "after"), [("1", "m/a0/a2"), ("", "m/a0/a%d")])
+@pytest.mark.parametrize(("apart", "after"), [("1", "m/a0/a2"), ("", "m/a0/a%d")])
 def test_tasks_that_only_wait_take_no_number_from_others(
-    python: Path, sidecar: Path, waits: str, after: str, edges: str
+    python: Path, sidecar: Path, apart: str, after: str, edges: str
 ) -> None:
     """Who waits for whichever comes first makes as many of them as there are rounds; on old tapes each has a number."""
     code = (
@@ -77,9 +77,9 @@ print(*out)
 """
     )
     for rounds in (1, 3):
-        extra = {"TAPEPROXY_WAITS": waits, "TAPEPROXY_EDGES": edges}
+        extra = {"TAPEPROXY_APART": apart, "TAPEPROXY_EDGES": edges}
         ran = run(code, str(rounds), python=python, sidecar=sidecar, extra=extra)
-        last = after if waits else after % (3 * rounds + 2)
+        last = after if apart else after % (3 * rounds + 2)
         assert ran.stdout.split()[-1] == last, ran.stdout
         assert not ran.of("note")
 

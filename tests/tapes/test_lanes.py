@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapeproxy.tapes.lanes import LaneTag, has_node, has_waits, is_floating, parse_tag, split_tag
+from tapeproxy.tapes.lanes import LaneTag, has_node, is_floating, keeps_apart, parse_tag, split_tag
 from tapeproxy.tapes.records import Head
 
 
@@ -59,6 +59,6 @@ def test_nobody_knows_what_some_lanes_learned(lane: str, floats: bool) -> None:
 
 def test_tapes_from_before_had_no_shim_in_node() -> None:
     assert has_node(Head(rules={"node": 1}))
-    assert has_waits(Head(rules={"waits": 1}))
+    assert keeps_apart(Head(rules={"apart": 1}))
     assert not has_node(Head(rules={"edges": 1}))
-    assert not has_waits(Head(rules={"edges": 1}))
+    assert not keeps_apart(Head(rules={"edges": 1}))

@@ -22,6 +22,7 @@ _PARTS = (
     "contexts",
     "threads",
     "tasks",
+    "reuse",
     "inheritance",
     "processes",
     "workers",

@@ -23,8 +23,8 @@ THREADS = os.environ.get("TAPEPROXY_THREADS", "")
 
 EDGES = os.environ.get("TAPEPROXY_EDGES") == "1"
 """Whether to tell where lanes learn of each other."""
-WAITS = os.environ.get("TAPEPROXY_WAITS") == "1"
-"""Whether tasks that only wait have numbers of their own; on tapes that don't say so, they took those of tasks."""
+APART = os.environ.get("TAPEPROXY_APART") == "1"
+"""Whether tasks that only wait have numbers of their own, and `reuse` is in force: not of older tapes."""
 
 
 def _seed(text: str) -> bytes:

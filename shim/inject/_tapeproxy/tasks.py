@@ -51,7 +51,7 @@ def _with_lane(create: Callable[..., Any]) -> Callable[..., Any]:
         if name is None and type(coro).__name__ == "async_generator_athrow":
             lane = soft("a")  # the garbage collector closes a generator, at a moment of its own
         else:
-            kind = "y" if settings.WAITS and _only_waits(coro, name) else "a"
+            kind = "y" if settings.APART and _only_waits(coro, name) else "a"
             lane = parent.child(kind, kwargs.get("name") or name or "")
         if lane.seeded is not None:
             _go_on(parent, lane)
