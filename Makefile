@@ -57,9 +57,9 @@ $(MATRIX)/.ready: requirements-matrix.lock | $(VENV)/.ready
 	if command -v npm >/dev/null; then cd $(@D) && npm ci --no-audit --no-fund --ignore-scripts; fi
 	touch $@
 
-matrix: install $(MATRIX)/.ready .matrix/node/.ready ## record and replay every client; writes the table of docs/CLIENTS.md
-	$(PY) -m pytest -q -m soak -n $(JOBS) $(PYTEST_ARGS) tests/matrix
-	PYTHONPATH=tests $(PY) -m matrix.table
+matrix: install $(MATRIX)/.ready .matrix/node/.ready ## record and replay every client; writes the table of docs/CLIENTS.md, whatever failed
+	@status=0; $(PY) -m pytest -q -m soak -n $(JOBS) $(PYTEST_ARGS) tests/matrix || status=$$?; \
+	PYTHONPATH=tests $(PY) -m matrix.table && exit $$status
 
 bench: install ## measure against peers, side by side; writes docs/BENCHMARKS.md
 	$(PY) -m bench

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-type Language = Literal["Python", "Node", "Go", "shell"]
+type Language = Literal["Python", "Node", "Go", "Java", "shell"]
+type ServerName = Literal["provider", "bedrock", "grpc"]
 
 HOSTS = (
     "api.openai.com",
@@ -16,9 +17,13 @@ KEYS = {
     "OPENAI_API_KEY": "sk-test-0123456789abcdefghij",
     "ANTHROPIC_API_KEY": "sk-ant-test-0123456789abcdef",
     "GEMINI_API_KEY": "AIzaSyD-0123456789abcdefghijklmnopqrstu",
+    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
 }
 CALLS = [{"name": "get_weather", "arguments": {"city": city}} for city in ("Lima", "Oslo")]
 SCRIPT = {
+    # So that requests which are made at once are under way at once on a busy machine, too.
+    "delay_ms": 100,
     "gap_ms": [1, 3],
     "reply": [
         {"when": {"user": "Observation"}, "tool_calls": [{"name": "final_answer", "arguments": {"answer": "Rain."}}]},
@@ -34,6 +39,7 @@ class Client:
     """One row. `package`: the one in its language's lock file whose version is told.
 
     `options`: what `record` is told beside its usual options; `note`: why, and what else to know of this client.
+    `arguments` go to the program; `server`: who answers it.
     """
 
     name: str
@@ -41,14 +47,19 @@ class Client:
     package: str
     program: str
     options: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    server: ServerName = "provider"
     note: str = ""
 
 
+_HTTP2 = "with `http_client=DefaultHttpxClient(http2=True)`, and the asynchronous one of that"
 _UNSEEN = "no shim: what asks the same every time is replayed; clock and chance in a request are not"
 
 CLIENTS = (
     Client("openai", "Python", "openai", "openai_agent.py"),
+    Client("openai over HTTP/2", "Python", "openai", "openai_agent.py", arguments=("http2",), note=_HTTP2),
     Client("anthropic", "Python", "anthropic", "anthropic_agent.py"),
+    Client("anthropic over HTTP/2", "Python", "anthropic", "anthropic_agent.py", arguments=("http2",), note=_HTTP2),
     Client(
         "google-genai",
         "Python",
@@ -72,8 +83,8 @@ CLIENTS = (
         "openai-agents",
         "openai_agents_agent.py",
         ("--ignore-json", "$.data"),
-        "uploads a trace of the run, in which tools that ran in threads of their own stand as they ended: so it is "
-        "recorded with `--ignore-json '$.data'`, or without the upload (`OPENAI_AGENTS_DISABLE_TRACING=1`)",
+        note="uploads a trace of the run, in which tools that ran in threads of their own stand as they ended: so it "
+        "is recorded with `--ignore-json '$.data'`, or without the upload (`OPENAI_AGENTS_DISABLE_TRACING=1`)",
     ),
     Client(
         "smolagents",
@@ -81,12 +92,15 @@ CLIENTS = (
         "smolagents",
         "smolagents_agent.py",
         ("--threads",),
-        "runs tools in threads and prints each result as it comes: so it is recorded with `--threads`, without which "
-        "two results may be printed in another order in a replay",
+        note="runs tools in threads and prints each result as it comes: so it is recorded with `--threads`, without "
+        "which two results may be printed in another order in a replay",
     ),
+    Client("boto3 (Bedrock)", "Python", "boto3", "bedrock_agent.py", server="bedrock"),
+    Client("grpcio", "Python", "grpcio", "grpcio_agent.py", server="grpc"),
     Client("openai (npm)", "Node", "openai", "openai.mjs"),
     Client("@anthropic-ai/sdk", "Node", "@anthropic-ai/sdk", "anthropic.mjs"),
     Client("ai", "Node", "ai", "ai.mjs"),
     Client("curl", "shell", "curl", "curl_agent.sh", note=_UNSEEN),
     Client("net/http", "Go", "go", "go", note=_UNSEEN),
+    Client("java.net.http", "Java", "java", "java/Agent.java", ("--java",), note=_UNSEEN),
 )

@@ -39,11 +39,6 @@ def keep(name: str, result: Result) -> None:
     _file(name).write_text(json.dumps(asdict(result), indent=1) + "\n")
 
 
-def forget(name: str) -> None:
-    """A client whose run has begun has shown nothing yet."""
-    _file(name).unlink(missing_ok=True)
-
-
 def kept(name: str) -> Result | None:
     """What the last run has shown of this client."""
     file = _file(name)

@@ -23,6 +23,10 @@ class MissingError(Exception):
 
 def command(client: Client, folder: Path) -> list[str]:
     """The program's command line; what has to be built is built in `folder`."""
+    return [*_program(client, folder), *client.arguments]
+
+
+def _program(client: Client, folder: Path) -> list[str]:
     match client.language:
         case "Python":
             return [_python(), str(AGENTS / client.program)]
@@ -30,6 +34,9 @@ def command(client: Client, folder: Path) -> list[str]:
             return [_found("node"), str(_beside_packages(AGENTS / "node" / client.program))]
         case "Go":
             return [_built(AGENTS / client.program, folder / "agent")]
+        case "Java":
+            _found("javac")
+            return [_found("java"), str(AGENTS / client.program)]
         case "shell":
             return [_found("sh"), str(AGENTS / client.program)]
 
@@ -44,6 +51,8 @@ def version(client: Client) -> str:
             return f"{package['version']}, Node {_told('node', '--version').strip().removeprefix('v')}"
         case "Go":
             return _only(r"go(\d\S+)", _told("go", "version"))
+        case "Java":
+            return _only(r"(\d\S+)", _told("java", "--version"))
         case "shell":
             return _only(r"curl (\S+)", _told("curl", "--version"))
 

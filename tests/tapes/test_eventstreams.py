@@ -2,10 +2,10 @@
 
 import base64
 import json
-import struct
 import zlib
 
 import pytest
+from awsframes import frame
 
 from tapeproxy.tapes.calls import aws_payloads
 from tapeproxy.tapes.eventstreams import messages, with_checksums
@@ -15,13 +15,6 @@ from tapeproxy.tapes.scrubbing import scrub
 from tapeproxy.tapes.suspicion import Sought
 
 SECRET = "of-nobody-known-0123456789-xyz"
-
-
-def frame(payload: bytes) -> bytes:
-    headers = b"\x0b:event-type\x07\x00\x05chunk"
-    prelude = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
-    start = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + payload
-    return start + struct.pack(">I", zlib.crc32(start))
 
 
 def event(text: str) -> bytes:

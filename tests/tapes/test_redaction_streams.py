@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 
 import pytest
+from awsframes import frame
 from hypothesis import given
 from hypothesis import strategies as st
 from layers import holds
@@ -174,13 +175,6 @@ def test_a_compressed_stream_is_one_piece_when_a_secret_is_in_it() -> None:
         (2, clean[20:]),
     ]
     assert not stream.recoded
-
-
-def frame(payload: bytes) -> bytes:
-    name = b"\x0b:event-type\x07\x00\x05chunk"
-    prelude = struct.pack(">II", len(payload) + len(name) + 16, len(name))
-    data = prelude + struct.pack(">I", zlib.crc32(prelude)) + name + payload
-    return data + struct.pack(">I", zlib.crc32(data))
 
 
 def converse(text: str) -> bytes:

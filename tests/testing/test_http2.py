@@ -54,7 +54,7 @@ def test_who_offers_both_gets_http2_and_hears_the_same(tls: Any) -> None:
 
 def test_an_sdk_streams_over_it(tls: Any) -> None:
     with FakeProvider({"gap_ms": [0, 0], "reply": [{"text": "one two three"}]}, tls=tls.server2) as provider:
-        asking = httpx.Client(http2=True, verify=tls.client, trust_env=False)
+        asking = openai.DefaultHttpxClient(http2=True, verify=tls.client, trust_env=False)
         with openai.OpenAI(base_url=f"{provider.url}/v1", api_key="any", http_client=asking) as client:
             messages: Any = [{"role": "user", "content": "hi"}]
             stream = client.chat.completions.create(model="m", messages=messages, stream=True)

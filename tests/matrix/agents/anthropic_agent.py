@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import sys
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,20 @@ import anthropic
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOL: Any = {"name": "get_weather", "description": "The weather.", "input_schema": CITY}
 MODEL = "claude-sonnet-4-5"
+HTTP2 = "http2" in sys.argv
+VERSIONS: set[str] = set()
+
+
+def note(response: Any) -> None:
+    VERSIONS.add(response.http_version)
+
+
+async def note_later(response: Any) -> None:
+    note(response)
+
+
+SYNC = anthropic.DefaultHttpxClient(http2=True, event_hooks={"response": [note]}) if HTTP2 else None
+ASYNC = anthropic.DefaultAsyncHttpxClient(http2=True, event_hooks={"response": [note_later]}) if HTTP2 else None
 
 
 def get_weather(call: Any) -> dict[str, str]:
@@ -36,7 +51,7 @@ def loop(client: anthropic.Anthropic) -> None:
 
 
 async def side_by_side() -> None:
-    async with anthropic.AsyncAnthropic() as client:
+    async with anthropic.AsyncAnthropic(http_client=ASYNC) as client:
 
         async def one(name: str) -> str:
             asked: Any = [{"role": "user", "content": f"{name} {uuid.uuid4()}"}]
@@ -47,5 +62,6 @@ async def side_by_side() -> None:
             print(text)
 
 
-loop(anthropic.Anthropic())
+loop(anthropic.Anthropic(http_client=SYNC))
 asyncio.run(side_by_side())
+print(*VERSIONS)

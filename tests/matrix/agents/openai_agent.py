@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import json
+import sys
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,20 @@ from typing import Any
 
 import openai
 
+HTTP2 = "http2" in sys.argv
+VERSIONS: set[str] = set()
+
+
+def note(response: Any) -> None:
+    VERSIONS.add(response.http_version)
+
+
+async def note_later(response: Any) -> None:
+    note(response)
+
+
+SYNC = openai.DefaultHttpxClient(http2=True, event_hooks={"response": [note]}) if HTTP2 else None
+ASYNC = openai.DefaultAsyncHttpxClient(http2=True, event_hooks={"response": [note_later]}) if HTTP2 else None
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOL: Any = {"type": "function", "function": {"name": "get_weather", "description": "The weather.", "parameters": CITY}}
 
@@ -40,7 +55,7 @@ def loop(client: openai.OpenAI) -> None:
 
 
 async def side_by_side() -> None:
-    async with openai.AsyncOpenAI() as client:
+    async with openai.AsyncOpenAI(http_client=ASYNC) as client:
 
         async def one(name: str) -> str:
             async with client.responses.stream(model="gpt-5", input=f"{name} {uuid.uuid4()}") as stream:
@@ -50,5 +65,6 @@ async def side_by_side() -> None:
             print(text)
 
 
-loop(openai.OpenAI())
+loop(openai.OpenAI(http_client=SYNC))
 asyncio.run(side_by_side())
+print(*VERSIONS)

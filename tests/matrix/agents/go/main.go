@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 type object = map[string]any
@@ -20,6 +21,8 @@ var tools = []object{{"type": "function", "function": object{
 	"name":       "get_weather",
 	"parameters": object{"type": "object", "properties": object{"city": object{"type": "string"}}},
 }}}
+
+var agreed atomic.Value
 
 // ask gives the answer's body, read line by line as it comes.
 func ask(body object) string {
@@ -35,6 +38,7 @@ func ask(body object) string {
 	if response.StatusCode != 200 {
 		check(fmt.Errorf("status %s", response.Status))
 	}
+	agreed.Store(response.Proto)
 	var whole strings.Builder
 	lines := bufio.NewReader(response.Body)
 	for {
@@ -78,5 +82,5 @@ func main() {
 		}(number, name)
 	}
 	group.Wait()
-	fmt.Print(strings.Join(texts, ""))
+	fmt.Print(strings.Join(texts, ""), agreed.Load(), "\n")
 }
