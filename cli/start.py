@@ -20,7 +20,16 @@ from tapeproxy.cli.replay import Pace, Teller, tell
 from tapeproxy.cli.reverseoption import reverse_option
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
 from tapeproxy.cli.worldoptions import WorldOptions, world_options
-from tapeproxy.proxy.state import NoProxyError, State, already_running, clear_state, no_proxy, read_state, write_state
+from tapeproxy.proxy.state import (
+    NoProxyError,
+    State,
+    already_running,
+    another,
+    clear_state,
+    no_proxy,
+    read_state,
+    write_state,
+)
 from tapeproxy.tapes.errors import TapeWriteError, UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +108,7 @@ def command(
     from tapeproxy.addons.hostmap import parse_map
 
     environment, rules = dict(os.environ), given_rules(ctx)
-    if running := read_state():
+    if running := another():
         raise already_running(running)
     many = folder or (Path(replayed) if replayed is not None and Path(replayed).is_dir() else None)
     if many is not None:

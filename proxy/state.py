@@ -60,8 +60,7 @@ def write_state(state: State) -> None:
 
     Raises NoProxyError when another proxy is running here, or the state can't be written.
     """
-    running = read_state()
-    if running is not None:
+    if (running := another()) is not None:
         raise already_running(running)
     path = state_path()
     draft = path.with_name(f"{path.name}.{state.pid}")
@@ -73,6 +72,15 @@ def write_state(state: State) -> None:
     except OSError as error:
         what = f"the proxy's state cannot be written: {(error.strerror or str(error)).lower()}"
         raise NoProxyError(what, where=str(path), fix="set TAPEPROXY_HOME to a folder that you can write") from None
+
+
+def another() -> State | None:
+    """The state of a running proxy that is not this process.
+
+    In a container each proxy has the same number, so what a killed one left behind looks like this process's own.
+    """
+    found = read_state()
+    return None if found is None or found.pid == os.getpid() else found
 
 
 def read_state() -> State | None:
@@ -110,7 +118,7 @@ def _parse(data: Any) -> State:
     if not isinstance(variables, dict) or not isinstance(removed, list):
         raise TypeError("its variables are none")
     texts = [data["mode"], data["tape"], *variables, *variables.values(), *removed, key]
-    if type(pid) is not int or not 1 < pid < 2**31 or type(port) is not int or type(control) is not int:
+    if type(pid) is not int or not 0 < pid < 2**31 or type(port) is not int or type(control) is not int:
         raise ValueError("a number in it is none")
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text in it is none")

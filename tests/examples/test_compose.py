@@ -1,7 +1,7 @@
 """examples/compose: its files are well-formed, and what they would run in two containers works as two processes.
 
-There is no container engine here: the commands and variables of the compose files are taken as they stand, with the
-containers' folders and names in place of this machine's.
+The commands and variables of the compose files are taken as they stand, with this machine's folders and names in place
+of the containers'; test_containers.py has an engine run them.
 """
 
 import json

@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tapeproxy.proxy.state import NoProxyError, State, clear_state, read_state, state_path, write_state
 
-GOOD = State(os.getpid(), "record", "t.jsonl.gz", 1, {"HTTPS_PROXY": "http://127.0.0.1:1"}, ("SSL_CERT_DIR",))
+GOOD = State(os.getppid(), "record", "t.jsonl.gz", 1, {"HTTPS_PROXY": "http://127.0.0.1:1"}, ("SSL_CERT_DIR",))
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +49,17 @@ def test_what_a_dead_proxy_left_is_removed() -> None:
     write_state(State(gone.pid, "record", "t", 1, {}))
     assert read_state() is None
     assert not state_path().exists()
+
+
+def test_what_a_killed_proxy_left_in_a_container_is_not_another_one() -> None:
+    """There the proxy is process 1, before a restart and after it."""
+    mine = replace(GOOD, pid=os.getpid())
+    write_state(mine)
+    write_state(replace(mine, port=2))
+    assert read_state() == replace(mine, port=2)
+    state_path().write_text(json.dumps(FIELDS | {"pid": 1}))
+    found = read_state()
+    assert found is not None and found.pid == 1
 
 
 FIELDS = {"pid": 7, "mode": "record", "tape": "t", "port": 1, "variables": {}, "removed": []}
