@@ -42,7 +42,7 @@ class Untaped:
         self._tape.commit()
 
     def websocket_start(self, flow: "HTTPFlow") -> None:
-        if tap_of(flow) is None:
+        if tap_of(flow) is None and PASSED not in flow.metadata:  # those of --no-tape have a note
             with self._failures:
                 text = "a WebSocket's frames pass through live; only its opening is on the tape"
                 self.note("websocket-untaped", flow.request.host, flow.request.port, text)

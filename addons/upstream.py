@@ -40,8 +40,12 @@ def parse_upstream(url: str) -> Upstream:
         port = parts.port
     except ValueError:
         raise UsageError("the upstream proxy's URL is broken", fix=_FIX) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme.startswith("pac") or parts.path.lower().endswith((".pac", "wpad.dat")):
+        raise UsageError("a script that chooses proxies (PAC) is not read", fix=f"name the proxy it chooses: {_FIX}")
+    if parts.scheme not in ("http", "https"):
         raise UsageError(f"an upstream proxy of the kind {parts.scheme!r} is not supported", fix=_FIX)
+    if not parts.hostname or any(c.isspace() for c in parts.netloc):
+        raise UsageError("the upstream proxy's URL is broken", fix=_FIX)
     credentials = b""
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -75,6 +79,22 @@ def _covers(rule: str, name: str, port: int) -> bool:
     except ValueError:
         rule = rule.lstrip("*").lstrip(".")
         return bool(rule) and (name == rule or name.endswith(f".{rule}"))
+
+
+class UpstreamErrors:
+    """Addon, before those that tape: what failed on the way through the proxy says that it did."""
+
+    def __init__(self, upstream: Upstream, failures: Failures) -> None:
+        self._place = f"{host_bytes(upstream.host).decode()}:{upstream.port}"
+        self._failures = failures
+
+    def error(self, flow: "HTTPFlow") -> None:
+        with self._failures:
+            if flow.server_conn.via is None or flow.error is None or flow.response is not None:
+                return
+            said = flow.error.msg
+            if "upstream proxy" not in said.lower():
+                flow.error.msg = f"through the upstream proxy {self._place}: {said}"
 
 
 class UpstreamProxy:

@@ -33,6 +33,16 @@ _HOW = {
     "connect-error": "no connection",
     "unfinished": "it had not ended",
 }
+_ADVICE = (
+    (("certificate verify failed",), " (see --upstream-ca)"),
+    (
+        ("upstream proxy", "407"),
+        " (give a name and password that it takes: --upstream-proxy http://USER:PASSWORD@HOST:PORT; "
+        "Basic alone is spoken)",
+    ),
+    (("upstream proxy",), " (see --upstream-proxy)"),
+)
+"""Words that an error has, and what to do then."""
 _LEFT = "client-gone"
 _REASONS = 3
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
@@ -103,7 +113,8 @@ def _endings(failed: Mapping[tuple[str, str, str], int]) -> str:
 
 def _reason(how: str, error: str) -> str:
     text = _ERRNO.sub("", error) or _HOW.get(how, how)
-    advice = " (see --upstream-ca)" if "certificate verify failed" in text.lower() else ""
+    said = text.lower()
+    advice = next((advice for words, advice in _ADVICE if all(word in said for word in words)), "")
     return printable(text[:1].lower() + text[1:].rstrip(".")) + advice
 
 

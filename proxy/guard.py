@@ -11,6 +11,7 @@ At every level but `none` the shim's audit hook refuses too, first, because it k
 see (curl, Node, Go, `python -I`), the namespace counts.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -52,6 +53,8 @@ class HostPort:
             raise UsageError(f"{text!r} is not HOST:PORT", fix="as in db.example:5432 or [::1]:5432")
         if set(host) & set(",/@ "):
             raise UsageError(f"{text!r} is not HOST:PORT: a host has no path, user or list", fix="one --allow for each")
+        with contextlib.suppress(UnicodeError):  # as clients ask for it
+            host = host if host.isascii() else host.encode("idna").decode()
         return cls(host.strip("[]").lower(), number)
 
     def __str__(self) -> str:

@@ -184,7 +184,7 @@ class MitmWire(abc.ABC):
         from tapeproxy.addons.inline import InlineHooks
         from tapeproxy.addons.negotiation import Negotiation
         from tapeproxy.addons.quickack import QuickAck
-        from tapeproxy.addons.upstream import UpstreamProxy, bypasses, parse_upstream
+        from tapeproxy.addons.upstream import UpstreamErrors, UpstreamProxy, bypasses, parse_upstream
 
         failures, given = self.failures, self._options
         hosts = HostMap(given.hosts, failures)
@@ -200,6 +200,7 @@ class MitmWire(abc.ABC):
             QuickAck(failures),
             resets,
             self._fronts,
+            *([] if upstream is None else [UpstreamErrors(upstream, failures)]),
             *self._taping(resets),
             FrontOut(failures),
             HangUp(resets, failures),

@@ -31,7 +31,7 @@ from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.fronts import Fronts
 from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.machine import NOTE, Facts, Noticed, usable
-from tapeproxy.tapes.records import End, Exit, Note, Request
+from tapeproxy.tapes.records import End, Exit, Note, Request, Response
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.secretvars import secret_values
 from tapeproxy.tapes.trace import TraceHasher
@@ -39,6 +39,7 @@ from tapeproxy.tapes.trace import TraceHasher
 if TYPE_CHECKING:
     from tapeproxy.addons.failures import Failures
 
+PROXY_REFUSED = "the upstream proxy refused: 407 Proxy Authentication Required"
 LINGER = 2.0
 """Seconds that exchanges under way when the agent has exited are given to end by themselves."""
 
@@ -256,6 +257,8 @@ def _summarise(path: Path, noticed: Noticed, ask: Ask) -> tuple[int, TraceHasher
                 assert isinstance(body, bytes)  # the decoder resolves references
                 noticed.look(decode(body, headers).data)
                 hosts[entry.index] = parse_target(url).authority
+            case Response(of=of, status=407):  # no server's answer, but a proxy's on the way to it
+                failed[hosts[of], "connect-error", PROXY_REFUSED] += 1
             case End(of=of, how=how, error=error):
                 host = hosts.pop(of)
                 if how != "complete":

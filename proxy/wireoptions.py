@@ -47,6 +47,10 @@ def trusted_roots(extra: Path, folder: Path) -> Path:
         raise UsageError(f"the upstream CA cannot be read: {reason}", where=str(extra)) from None
     if b"-----BEGIN CERTIFICATE-----" not in added:
         raise UsageError("the upstream CA holds no PEM certificate", where=str(extra))
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(extra)
+    except ssl.SSLError:  # or every server would be refused for it
+        raise UsageError("the upstream CA has a certificate that can't be read", where=str(extra)) from None
     roots = Path(certifi.where()).read_bytes() + b"\n" + added
     path = folder / f"roots-{blake3(roots).hexdigest(8)}.pem"
     if not path.exists():

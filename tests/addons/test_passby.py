@@ -4,10 +4,14 @@ from collections.abc import Callable
 
 import httpx
 import pytest
+import wsproto.events as ws
 from authority import Authority
 from corporate import corporate
 from origin import PATIENCE, Call, Origin
 from recording import Recording
+from wstalks import WsClient, accepting, echo
+
+from tapeproxy.tapes.passing import parse_passing
 
 type Make = Callable[..., Recording]
 
@@ -91,3 +95,31 @@ def test_the_file_has_nothing_of_a_tunnel(record: Make, others: Authority) -> No
     ):
         pinned.post(f"{origin.url}/private", content=b"private")
     assert "private" not in "".join(str(record) for record in recording.records())
+
+
+@pytest.mark.parametrize(("rule", "host"), [("LocalHost", "localhost"), ("localhost.", "LOCALHOST")])
+def test_a_host_is_the_same_however_it_is_written(record: Make, others: Authority, rule: str, host: str) -> None:
+    with (
+        Origin(hello, tls=others.serving("localhost")) as origin,
+        record(no_tape=parse_passing([f"{rule}:{origin.port}"])) as recording,
+        client(recording, others) as pinned,
+    ):
+        assert pinned.get(f"https://{host}:{origin.port}/").text == "hello"
+    assert recording.tape().exchanges == []
+    assert [note.what for note in recording.tape().notes] == ["no-tape"]
+
+
+def test_a_websocket_in_the_clear_passes_whole(record: Make) -> None:
+    origin = Origin(accepting(echo))
+    with origin, record(no_tape=(f"127.0.0.1:{origin.port}",)) as recording:
+        with recording.tunnel("127.0.0.1", origin.port) as sock:
+            talk = WsClient(sock, f"127.0.0.1:{origin.port}", "/private").accepted()
+            talk.send("private")
+            assert talk.texts(2) == ["private", "etavirp"]
+            assert isinstance(talk.close(), ws.CloseConnection)
+        recording.finish()
+        recording.join()
+    assert recording.tape().exchanges == []
+    assert [note.what for note in recording.tape().notes] == ["no-tape"]
+    assert "private" not in "".join(str(record) for record in recording.records())
+    assert recording.wire.failures.count == 0

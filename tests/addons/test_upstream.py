@@ -1,6 +1,7 @@
 """The user's own proxy: which hosts go through it, with what credentials, and what never does."""
 
-from collections.abc import Callable
+import socket
+from collections.abc import Awaitable, Callable
 
 import pytest
 from authority import Authority
@@ -91,19 +92,44 @@ def test_tls_inside_the_run_never_goes_to_the_proxy(record: Make, authority: Aut
     assert [note.what for note in recording.tape().notes] == ["inside-tunnel"]
 
 
-def test_a_proxy_that_refuses_is_a_connect_error(record: Make) -> None:
-    async def refuse(call: Call) -> None:
-        await call.reply(b"no", "407 Proxy Authentication Required")
+async def refuse(call: Call) -> None:
+    await call.reply(b"no", "407 Proxy Authentication Required")
 
+
+async def vanish(call: Call) -> None:
+    call.close()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "said"), [(refuse, "refused http connect request: 407 proxy"), (vanish, "connection closed")]
+)
+def test_a_proxy_that_opens_no_tunnel_is_named(
+    record: Make, behaviour: Callable[[Call], Awaitable[None]], said: str
+) -> None:
     with (
-        Origin(refuse) as proxy,
-        record(upstream=proxy.url) as recording,
+        Origin(behaviour) as proxy,
+        record(upstream=f"http://me:pa:ss@127.0.0.1:{proxy.port}") as recording,
         recording.client() as client,
         pytest.raises(Exception, match="disconnected"),
     ):
         client.get("https://api.example.com/")
     end = recording.exchange().end
-    assert end is not None and end.how == "connect-error" and "407" in (end.error or "")
+    assert end is not None and end.how == "connect-error"
+    error = end.error or ""
+    assert f"upstream proxy 127.0.0.1:{proxy.port}" in error.lower() and said in error.lower()
+    assert "pa:ss" not in error
+
+
+def test_a_proxy_that_is_not_there_is_named_and_a_server_past_it_is_not_blamed_on_it(record: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with record(upstream=f"http://127.0.0.1:{port}") as recording, recording.client() as client:
+        for url in ("https://api.example.com/", f"http://127.0.0.1:{port}/"):
+            with pytest.raises(Exception, match="disconnected"):
+                client.get(url)
+    through, past = [exchange.end.error or "" for exchange in recording.tape().exchanges if exchange.end]
+    assert f"through the upstream proxy 127.0.0.1:{port}: " in through
+    assert "upstream" not in past
 
 
 @pytest.mark.parametrize(
@@ -121,7 +147,20 @@ def test_an_upstream_url(url: str, upstream: Upstream) -> None:
     assert parse_upstream(url) == upstream
 
 
-@pytest.mark.parametrize("url", ["socks5://me:secret@proxy:1080", "http://", "http://me:secret@proxy:port", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "socks5://me:secret@proxy:1080",
+        "http://",
+        "http://me:secret@proxy:port",
+        "",
+        "http://me:secret@[fd00::1",
+        "PROXY proxy:3128",
+        "http://me:secret@corp.test/proxy.pac",
+        "file:///etc/proxy.pac",
+        "pac+http://me:secret@corp.test/x",
+    ],
+)
 def test_a_broken_upstream_url_never_shows_the_password(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_upstream(url)

@@ -36,6 +36,15 @@ def test_a_recording_in_one_line() -> None:
             {("a:1", "connect-error", "[Errno 111] Connect call failed"): 1, ("b", "upstream-cut", ""): 2},
             "3 failed: b: the server closed the connection; a:1: connect call failed",
         ),
+        (
+            {("a", "connect-error", "Upstream proxy p:1 refused HTTP CONNECT request: 407 Proxy"): 1},
+            "1 failed: a: upstream proxy p:1 refused HTTP CONNECT request: 407 Proxy (give a name and password that it "
+            "takes: --upstream-proxy http://USER:PASSWORD@HOST:PORT; Basic alone is spoken)",
+        ),
+        (
+            {("a", "connect-error", "through the upstream proxy p:1: Connect call failed"): 1},
+            "1 failed: a: through the upstream proxy p:1: Connect call failed (see --upstream-proxy)",
+        ),
         ({("a", "client-gone", "gone"): 2}, "2 left by the client"),
         (
             {("a", "client-gone", ""): 1, ("b", "reset", ""): 1},

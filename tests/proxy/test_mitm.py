@@ -97,6 +97,7 @@ def test_an_address_that_is_not_here_is_a_wire_error(authority: Authority, write
         ({"confdir": Path("/nonexistent")}, WireError, "/nonexistent/mitmproxy-ca.pem"),
         ({"upstream_ca": Path("/nonexistent.pem")}, UsageError, "/nonexistent.pem: .*no such file"),
         ({"upstream_ca": Path(__file__)}, UsageError, "holds no PEM certificate"),
+        ({"upstream_ca": Path(__file__).with_name("broken.pem")}, UsageError, "certificate that can't be read"),
         ({"client_certs": Path("/nonexistent.pem")}, UsageError, "/nonexistent.pem"),
         ({"hosts": {"a": "b"}}, UsageError, "a=b"),
         ({"upstream": "socks5://proxy:1080"}, UsageError, "socks5"),

@@ -23,6 +23,9 @@ from tapeproxy.tapes.passing import parse_passing, passes
         ("[::1]:9", ("::1", 9), True),
         ("[::1]", ("::1", 9), True),
         ("[::1]:9", ("::2", 9), False),
+        ("bank.test.", ("bank.test", 443), True),
+        ("bank.test.:443", ("bank.test.", 443), True),
+        ("*.Bücher.test", ("a.xn--bcher-kva.test", 443), True),
     ],
 )
 def test_a_rule_covers_a_place_or_not(rule: str, place: tuple[str, int], covered: bool) -> None:
