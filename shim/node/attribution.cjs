@@ -52,8 +52,8 @@ function patchRequest(original) {
     making = lane;
     try {
       const made = inLane(lane.child('r'), () => original.apply(this, given));
-      // Now, and not when a connection is there: that may come in any order.
-      if (!made.socketPath) tagOf(made);
+      // Now, and not when a connection is there: that may come in any order. A client that opens a tunnel asks nothing.
+      if (!made.socketPath && made.method !== 'CONNECT') tagOf(made);
       return made;
     } finally {
       making = outer;
@@ -74,6 +74,7 @@ function patchClientRequest() {
     attempt(() => {
       if (!socket || !routing.isLed(socket) || this.method === 'CONNECT') return;
       led.add(this);
+      routing.use(socket);
       if (this._header) addToSent(this);
     });
     return onSocket.call(this, socket, ...rest);
@@ -126,6 +127,9 @@ function patchFetch() {
       if (request.method !== 'CONNECT') request.addHeader(HEADER, tag(current()));
     });
   });
+  diagnostics.subscribe('undici:client:sendHeaders', ({ socket }) => {
+    attempt(() => routing.use(socket));
+  });
 }
 
 function install() {
@@ -134,4 +138,4 @@ function install() {
   patchFetch();
 }
 
-module.exports = { install };
+module.exports = { HEADER, attempt, install, tag };

@@ -31,7 +31,10 @@ function agentsLine() {
   return `${frame.getFileName().replace(/^file:\/\//, '')}:${frame.getLineNumber()}`;
 }
 
+// Whether a function of this file and name has led to the call.
+const isUnder = (file, name) => frames().some((one) => one.getFileName() === file && one.getFunctionName() === name);
+
 // Whether a line of the agent's, or of one of its libraries, is running.
 const isRunning = () => frames().some(isAgents);
 
-module.exports = { agentsLine, isRunning };
+module.exports = { agentsLine, isRunning, isUnder };

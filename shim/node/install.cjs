@@ -1,12 +1,12 @@
 'use strict';
 // The shim inside a Node process: the order of installation, and the hello line. Knows none of the parts' work.
 //
-// Everything in this folder is plain CommonJS on Node's own modules, for Node 20 and later: NODE_OPTIONS preloads it
+// Everything in this folder is plain CommonJS on Node's own modules, for Node 20.6 and later: NODE_OPTIONS preloads it
 // into every process and worker thread. Whatever fails here while recording is noted and swallowed; in a replay the
 // process ends with status 97, because a replay without the shim would prove nothing.
 
-const PARTS = ['lanes', 'jobs', 'randomness', 'clock', 'timers', 'routing', 'attribution', 'egress', 'processes'];
-const OLDEST = 20;
+const PARTS = ['lanes', 'jobs', 'randomness', 'clock', 'timers', 'routing', 'attribution', 'sessions', 'egress', 'processes'];
+const OLDEST = [20, 6]; // by then one can have TLS take over a handle: see routing.cjs
 
 function install() {
   const settings = require('./settings.cjs');
@@ -29,8 +29,13 @@ function hello(channel) {
   channel.emit('hello', { ...fields, executable: process.execPath, argv: [process.argv0, ...process.argv.slice(1)] });
 }
 
+function isNew() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  return major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]);
+}
+
 const mode = process.env.TAPEPROXY_MODE;
-if (['record', 'replay', 'fork'].includes(mode) && parseInt(process.versions.node, 10) >= OLDEST) {
+if (['record', 'replay', 'fork'].includes(mode) && isNew()) {
   try {
     install();
   } catch (error) {

@@ -1,8 +1,8 @@
 'use strict';
-// Leads what Node's HTTP clients connect to by way of the wire: http, https, and undici, which fetch is.
+// Leads what Node's HTTP clients connect to by way of the wire: http, https, http2, and undici, which fetch is.
 //
 // Only connections that an HTTP client makes are led: the agents of http and https say so by calling createConnection,
-// undici by its diagnostics channel. Each gets a socket that has spoken to the wire - CONNECT - before it says that it
+// undici by its diagnostics channel, and http2, which is not loaded for this, is known by the stack. Each gets a socket that has spoken to the wire - CONNECT - before it says that it
 // is connected; TLS, where there is any, goes on top of it. Hosts are looked up by the wire. Other connections (a
 // database's) are left as they are. Where Node itself uses the wire (NODE_USE_ENV_PROXY), or the agent's client does,
 // the connection goes to the wire already and is only marked.
@@ -13,31 +13,67 @@ const tls = require('tls');
 const http = require('http');
 const https = require('https');
 const diagnostics = require('diagnostics_channel');
+const { isUnder } = require('./callers.cjs');
 const { bookmark, quietly, stepAside, stepBack } = require('./jobs.cjs');
 const { resemble } = require('./likeness.cjs');
+const { monotonic } = require('./livetime.cjs');
 const settings = require('./settings.cjs');
 
 const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1']);
 const MOST_HEAD = 65536; // bytes of the wire's answer to CONNECT
+const MOST_CONNECTING = 5e9; // ns from connecting to the first request, of a client that is about to ask
+const REINITIALIZE = Object.getOwnPropertySymbols(tls.TLSSocket.prototype).find(
+  (one) => one.description === 'kReinitializeHandle',
+);
 const END = '\r\n\r\n';
+// The property of the sockets that lead to the wire: the socket itself, for http2 shows its sockets through a Proxy only.
+const LED = Symbol('tapeproxy');
+const HTTP2 = 'node:internal/http2/core';
 
 const { connect: connectNet } = net;
 const { connect: connectTls } = tls;
-const led = new WeakSet(); // the sockets that lead to the wire
 let asked = null; // true: an HTTP client is about to connect
+const fresh = new Map(); // sockets that lead to the wire, and by which nothing was asked: since when
+const trusting = new WeakSet(); // contexts of tls that have been told of it
+let http2Loaded = false;
 let certificate; // our authority's
 
 const normal = (host) => (LOOPBACK.has(host) ? '127.0.0.1' : String(host).replace(/^\[|\]$/g, '').toLowerCase());
-const isWire = (host, port) =>
-  settings.PROXY !== null && Number(port) === settings.PROXY.port && normal(host) === normal(settings.PROXY.host);
+
+// Whether these mean the wire, or a port of it in front of a base URL.
+function isWire(host, port) {
+  const { FRONTS, PROXY } = settings;
+  if (FRONTS.has(Number(port)) && normal(host) === '127.0.0.1') return true;
+  return PROXY !== null && Number(port) === PROXY.port && normal(host) === normal(PROXY.host);
+}
 
 // Whether a socket leads to the wire.
-const isLed = (socket) => led.has(socket);
+const isLed = (socket) => Boolean(socket && socket[LED]);
+
+// The socket, of what shows one that does.
+const reveal = (socket) => socket[LED];
+
+function led(socket) {
+  Object.defineProperty(socket, LED, { value: socket, configurable: true });
+  if (settings.REPLAY) fresh.set(socket, monotonic());
+}
+
+// A client asks by this socket from here on.
+const use = (socket) => fresh.delete(reveal(socket));
+
+// Whether a client has connected, or is about to, and not asked yet: it may have let go of its socket all the same.
+function areConnecting() {
+  const now = monotonic();
+  for (const [socket, since] of fresh) {
+    if (socket.destroyed || now - since > MOST_CONNECTING) fresh.delete(socket);
+  }
+  return fresh.size > 0;
+}
 
 // A socket to HOST:PORT by way of the wire. It is connected once the wire says so.
 function tunnel(host, port, options) {
   const socket = new net.Socket({ allowHalfOpen: options.allowHalfOpen, signal: options.signal });
-  led.add(socket);
+  led(socket);
   const own = { emit: socket.emit, push: socket.push };
   let head = '';
   const opened = () => {
@@ -96,24 +132,76 @@ function plain(options) {
   return socket;
 }
 
+// TLS in a tunnel. It gets the tunnel's handle, as if it had connected itself: on top of another socket it would lie on
+// a stream of JavaScript's, where Node tells of frames that come in one read without doing in between what was put off.
 function secure(options, callback) {
   const under = tunnel(options.host || 'localhost', options.port, {});
-  const extra = { socket: under };
-  if (options.ca) extra.ca = [].concat(options.ca, ours());
-  // With a socket of somebody else's, Node has no host to compare the certificate's with.
-  if (options.servername === undefined && !net.isIP(options.host || '')) extra.servername = options.host || 'localhost';
-  const socket = connectTls.call(tls, { ...options, ...extra }, callback);
-  led.add(socket);
-  // What lies on a stream of JavaScript's has no handle of its own to hold or free the process.
-  for (const name of ['ref', 'unref']) {
-    const original = socket[name];
-    socket[name] = function both() {
-      under[name]();
-      return original.call(this);
-    };
+  let start = null;
+  tls.TLSSocket.prototype.connect = function connectLater(_, started) {
+    start = started;
+    this.connecting = true;
+    return this;
+  };
+  let socket;
+  try {
+    socket = connectTls.call(tls, { ...options, ...trust(options) }, callback);
+  } finally {
+    delete tls.TLSSocket.prototype.connect;
   }
+  led(socket);
+  socket.once('connect', start);
+  const isHeld = sharing(socket, under);
+  under.on('error', (error) => socket.destroy(error));
+  socket.once('close', () => under.destroy());
+  under.once('connect', () => {
+    if (socket.destroyed) return;
+    take(socket, under);
+    if (!isHeld()) socket.unref();
+    socket.connecting = false;
+    socket.emit('connect');
+    socket.emit('ready');
+    if (!socket.isPaused()) socket.read(0);
+  });
   begin(under);
   return socket;
+}
+
+// Have one socket hold the process as long as another one is to. Returns a function that ends this, and tells.
+function sharing(socket, under) {
+  let isHeld = true;
+  for (const name of ['ref', 'unref']) {
+    socket[name] = function remember() {
+      isHeld = name === 'ref';
+      under[name]();
+      return this;
+    };
+  }
+  return () => {
+    delete socket.ref;
+    delete socket.unref;
+    return isHeld;
+  };
+}
+
+// Give a socket the handle of another one, as Node does where it tries several addresses.
+function take(socket, under) {
+  const handle = under._handle;
+  under._handle = null;
+  handle.readStop();
+  handle.reading = false;
+  const owner = Object.getOwnPropertySymbols(handle).find((one) => one.description === 'owner_symbol');
+  if (owner) handle[owner] = socket;
+  socket[REINITIALIZE](handle);
+  under.destroy();
+}
+
+// What has these options of tls.connect trust our authority beside their own.
+function trust({ ca, secureContext }) {
+  if (secureContext && !trusting.has(secureContext)) {
+    trusting.add(secureContext);
+    secureContext.context.addCACert(ours());
+  }
+  return ca ? { ca: [].concat(ca, ours()) } : {};
 }
 
 function ours() {
@@ -130,9 +218,9 @@ function leads({ host, port, path, socketPath, socket }) {
 function read(args) {
   const [first, second, third] = args;
   if (first !== null && typeof first === 'object') return { ...first };
-  if (typeof first !== 'number') return null;
+  if (typeof first !== 'number' && !/^\d+$/.test(first)) return null; // http2 has its port as text
   const rest = [second, third].find((one) => one !== null && typeof one === 'object') || {};
-  return { ...rest, port: first, ...(typeof second === 'string' ? { host: second } : {}) };
+  return { ...rest, port: Number(first), ...(typeof second === 'string' ? { host: second } : {}) };
 }
 
 // Call `fn`, in which an HTTP client connects.
@@ -149,7 +237,7 @@ function asking(fn) {
 function patchConnects() {
   const patched = (original, lead) =>
     resemble(function connect(...args) {
-      const expected = asked;
+      const expected = asked || isHttp2();
       asked = null;
       stepBack();
       const options = expected ? read(args) : null;
@@ -159,7 +247,7 @@ function patchConnects() {
         if (lead === plain && callback) socket.once('connect', callback);
         return socket;
       }
-      const socket = original.apply(this, args);
+      const socket = original.apply(this, original === connectTls ? overTunnel(args) : args);
       mark(socket, args);
       return socket;
     }, original);
@@ -167,12 +255,32 @@ function patchConnects() {
   tls.connect = patched(connectTls, secure);
 }
 
+// The arguments of tls.connect on top of a tunnel that the agent's client has opened.
+function overTunnel(args) {
+  const [options, ...rest] = args;
+  if (options === null || typeof options !== 'object' || !isLed(options.socket)) return args;
+  return [{ ...options, ...trust(options) }, ...rest];
+}
+
+// Whether http2 is about to connect.
+const isHttp2 = () => isHttp2Loaded() && isUnder(HTTP2, 'connect');
+
+function isHttp2Loaded() {
+  if (!http2Loaded) http2Loaded = process.moduleLoadList.includes('NativeModule internal/http2/core');
+  return http2Loaded;
+}
+
 // A socket of the agent's client that goes to the wire, or lies on one that does.
 function mark(socket, args) {
   const options = read(args);
   if (options === null) return;
   const under = options.socket;
-  if (under ? led.has(under) : options.port && isWire(options.host || 'localhost', options.port)) led.add(socket);
+  if (isLed(under)) {
+    use(under);
+    led(socket);
+  } else if (!under && options.port && isWire(options.host || 'localhost', options.port)) {
+    led(socket);
+  }
 }
 
 function patchAgents() {
@@ -198,8 +306,23 @@ function stop() {
   stepBack();
 }
 
+// Node 22 warns of its own proxies once, before all else, where they are on: the launcher has done that.
+function passWarningOver() {
+  if (!process.env.NODE_USE_ENV_PROXY) return;
+  const { emit } = process;
+  let isOver = false;
+  process.emit = resemble(function emitOthers(event, ...args) {
+    if (isOver || event !== 'warning' || !args[0] || args[0].code !== 'UNDICI-EHPA') {
+      return emit.call(this, event, ...args);
+    }
+    isOver = true;
+    return true;
+  }, emit);
+}
+
 function install() {
   if (settings.PROXY === null) return;
+  passWarningOver();
   patchConnects();
   patchAgents();
   let mark = null;
@@ -214,4 +337,4 @@ function install() {
   });
 }
 
-module.exports = { install, isLed, isWire, normal, withOwnConnection };
+module.exports = { areConnecting, install, isLed, isWire, normal, reveal, use, withOwnConnection };

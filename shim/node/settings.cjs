@@ -42,6 +42,8 @@ module.exports = {
   FORK_FILE: env.TAPEPROXY_FORK || '',
   ORIGIN: BigInt(env.TAPEPROXY_ORIGIN || 0), // ns since 1970 at which monotonic clocks begin
   PROXY: place(env.TAPEPROXY_PROXY || ''),
+  // Ports of the wire on loopback, each in front of a base URL.
+  FRONTS: new Set((env.TAPEPROXY_FRONTS || '').split(',').filter(Boolean).map(Number)),
   ALLOW: (env.TAPEPROXY_ALLOW || '').split(',').filter(Boolean).map(place).filter(Boolean),
   GUARD: env.TAPEPROXY_GUARD || '',
   OUTSIDE: new Set((env.TAPEPROXY_OUTSIDE || '').split(',').filter(Boolean).map(Number)),

@@ -13,6 +13,8 @@ const { currentFlow, isQuiet, quietly } = require('./jobs.cjs');
 const clock = require('./clock.cjs');
 const { monotonic } = require('./livetime.cjs');
 const { resemble } = require('./likeness.cjs');
+const { areConnecting } = require('./routing.cjs');
+const sessions = require('./sessions.cjs');
 const settings = require('./settings.cjs');
 
 const { setTimeout: setReal, setInterval: setRealInterval } = timers;
@@ -25,6 +27,7 @@ const LEAST = 2; // ms that are worth a leap
 
 // What may go on for as long as the process lives, and is at work only when something comes in.
 const PASSIVE = new Set(['Timeout', 'Immediate', 'TCPServerWrap', 'PipeServerWrap', 'SignalWrap', 'UDPWrap']);
+const SOCKET = 'TCPSocketWrap';
 const STREAMS = new Set(['PipeWrap', 'TTYWrap']);
 
 const pending = new Map(); // of a replay, timers that have not gone off: when they are due, on the line below
@@ -85,12 +88,23 @@ function look() {
 }
 
 function isAtWork() {
+  if (areConnecting() || sessions.areAtWork()) return true;
   const busy = process.getActiveResourcesInfo().filter((name) => !PASSIVE.has(name));
   if (busy.length === 0) return false;
+  dropResting(busy);
   if (!busy.every((name) => STREAMS.has(name))) return true;
   // Pipes and terminals: those that only take what the process prints are at rest.
   const outputs = process._getActiveHandles().filter((handle) => handle.fd === 1 || handle.fd === 2);
   return outputs.some((handle) => handle.writableLength > 0) || busy.length > outputs.length;
+}
+
+// Of the sockets at work, those are not on which a session of http2 waits for nothing.
+function dropResting(busy) {
+  const resting = busy.includes(SOCKET) ? sessions.restingSockets() : null;
+  if (!resting || resting.size === 0) return;
+  for (const handle of process._getActiveHandles()) {
+    if (resting.has(handle)) busy.splice(busy.indexOf(SOCKET), 1);
+  }
 }
 
 function leap() {

@@ -2,11 +2,15 @@
 
 import json
 import socket
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from authority import Authority
 from clirun import Cli, maps
 from noderuns import node
+from origin import Gate
+from origin2 import Call, Origin2
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
@@ -40,6 +44,70 @@ def test_an_agent_on_node_s_own_clients_asks_and_prints_the_same(cli: Cli, home:
     assert len(tape.exchanges) == 20 and None not in lanes
     kinds = {lane.rpartition("/js")[0].rpartition("/")[2] for lane in lanes if lane}
     assert kinds == {"m", "p0", "p1", "t0"}
+
+
+async def answer_out_of_order(call: Call) -> None:
+    """/late is answered when /soon has been."""
+    soon = SOON[call.authority]
+    if call.path == "/late":
+        await call.wait(soon)
+    body = await call.body()
+    await call.head(200, ("content-type", "text/plain"))
+    await call.data(b"%s: %d" % (call.path.encode(), len(body)))
+    await call.trailers(("x-after", dict(call.headers)["x-values"]))
+    if call.path == "/soon":
+        soon.open()
+
+
+SOON: defaultdict[str, Gate] = defaultdict(Gate)
+"""By authority."""
+
+
+def test_sessions_of_http2_ask_and_print_the_same(cli: Cli, authority: Authority) -> None:
+    """One session has many requests at once, and their answers come as they please."""
+    with (
+        Origin2(answer_out_of_order, authority.serving("127.0.0.1")) as secure,
+        Origin2(answer_out_of_order) as plain,
+    ):
+        argv = [node(), str(AGENTS / "sessions.mjs"), secure.url, plain.url]
+        trust = ["--upstream-ca", str(authority.cert)]
+        recorded = cli.run("record", "-o", "t.tape.jsonl.gz", *trust, "--", *argv)
+        sent = [name for call in (*secure.calls, *plain.calls) for name, _ in call.headers]
+    assert recorded.returncode == 0, recorded.stderr
+    assert "tapeproxy: warning" not in recorded.stderr, recorded.stderr
+    assert "x-tapeproxy-lane" not in [*sent, *recorded.stdout.split()]
+    tape, _ = load(cli.cwd / "t.tape.jsonl.gz")
+    assert {(one.request.http, one.request.alpn) for one in tape.exchanges} == {("HTTP/2", "h2"), ("HTTP/2", None)}
+    assert len(tape.exchanges) == 18 and all(one.request.lane for one in tape.exchanges)
+    for _ in range(3):
+        replayed = cli.run("replay", "t.tape.jsonl.gz", "--report", "r.json")
+        assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+        report = json.loads((cli.cwd / "r.json").read_text())
+        assert report["drifts"] == []
+
+
+def test_what_comes_by_a_port_in_front_of_a_url_has_its_lane(cli: Cli, provider: FakeProvider) -> None:
+    agent = """
+    const values = () => `${Date.now()} ${Math.random()}`;
+    const ask = async (n) => {
+      const body = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: `${n} ${values()}` }] });
+      const answer = await fetch(`${process.env.OPENAI_BASE_URL}/chat/completions`, {
+        method: 'POST', body, headers: { authorization: `Bearer ${process.env.OPENAI_API_KEY}` },
+      });
+      return [await answer.json(), values()];
+    };
+    Promise.all([ask(1), ask(2), ask(3)]).then((all) => console.log(JSON.stringify(all)));
+    """
+    front = ["--reverse", "OPENAI_BASE_URL=https://api.openai.com/v1", *maps(provider.url)]
+    recorded = cli.run("record", "-o", "t.jsonl.gz", *front, "--", node(), "-e", agent, keys=True)
+    assert recorded.returncode == 0, recorded.stderr
+    tape, _ = load(cli.cwd / "t.jsonl.gz")
+    places = [(exchange.request.lane, exchange.request.n) for exchange in tape.exchanges]
+    assert sorted(places) == [("m/js", 0), ("m/js", 1), ("m/js", 2)]
+    provider.stop()
+    replayed = cli.run("replay", "t.jsonl.gz")
+    assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+    assert "0 violations" in replayed.stderr
 
 
 def test_a_program_without_the_shim_is_told_of(cli: Cli, provider: FakeProvider) -> None:

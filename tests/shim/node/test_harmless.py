@@ -29,6 +29,10 @@ def program(tmp_path: Path) -> Path:
         pytest.param({"TAPEPROXY_SIDECAR": "/dev/null"}, id="no directory"),
         pytest.param({"TAPEPROXY_PROXY": "nonsense"}, id="no proxy"),
         pytest.param({"TAPEPROXY_LANE": ""}, id="no lane"),
+        pytest.param(
+            {"TAPEPROXY_PROXY": "127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9", "NODE_USE_ENV_PROXY": "1"},
+            id="Node's own proxies",  # of which Node 22 warns
+        ),
         pytest.param({"TAPEPROXY_MODE": ""}, id="no run"),
     ],
 )
