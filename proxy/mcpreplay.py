@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from tapeproxy.proxy.mcptap import write_all
+from tapeproxy.proxy.pipefill import Taken
 from tapeproxy.tapes.mcpmessages import Message, canonical, id_key, read_message, url_of, violation_answer
 from tapeproxy.tapes.mcpscript import Script
 from tapeproxy.tapes.mcptaping import POSITION, command_body
@@ -25,6 +26,9 @@ from tapeproxy.tapes.violations import STATUS
 _READ: Final = 1 << 16
 LATE: Final = 0.3
 """Seconds of silence after which an answer is given out although the client has sent less than on the tape by then."""
+_READING: Final = 0.2
+"""Seconds that a client has to read a message before it gets the next one: the SDK for TypeScript drops progress
+that it reads together with the answer."""
 _PATIENCE: Final = 600.0
 
 
@@ -55,6 +59,7 @@ class ReplayedServer:
         self._session = session
         self._script = Script()
         self._sent: dict[str, int] = {}
+        self._taken = Taken(1, _READING)
 
     def run(self, argv: Sequence[str]) -> int:
         """Answer what comes on stdin until the taped server ends. Returns its code; by a signal, minus its number."""
@@ -90,7 +95,11 @@ class ReplayedServer:
 
     def _say(self, *, late: bool = False) -> bool:
         """Say what is due; False where nobody listens any more."""
-        return all(write_all(1, said + b"\n") for said in self._script.due(late=late))
+        return all(self._write(said) for said in self._script.due(late=late))
+
+    def _write(self, said: bytes) -> bool:
+        self._taken.wait()
+        return write_all(1, said + b"\n")
 
     def _code(self) -> int:
         ended = self._script.exit
