@@ -1,5 +1,6 @@
 """How a record wire listens, and whom it trusts."""
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
