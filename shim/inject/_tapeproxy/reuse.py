@@ -25,13 +25,11 @@ def _own_calendar(module: Any) -> None:
     """Give it the day that it is; its `datetime` is used for nothing else."""
     shared = module.datetime
 
-    class date(shared.date):  # type: ignore[misc]  # noqa: N801  # as it is called there
-        @classmethod
-        def today(cls) -> Any:
-            return shared.date.fromtimestamp(clock.REAL.time())
+    def today(_: type) -> Any:
+        return shared.date.fromtimestamp(clock.REAL.time())
 
     own: ModuleType = type(shared)("datetime")
-    own.__dict__.update(vars(shared), date=date)
+    own.__dict__.update(vars(shared), date=type("date", (shared.date,), {"today": classmethod(today)}))
     module.datetime = own
 
 
