@@ -5,6 +5,7 @@
 3. A server's GOAWAY breaks off the exchanges that the server would still have finished.
 4. A server that answers before it has all of a request, and then wants no more of it, seems to have broken off.
 5. When the upstream fails, a client is told that its stream was reset; without us it would see its connection end.
+6. What a slow reader has not taken is all held in memory (`h2pacing.py`).
 
 As in `h1fixes`, a probe feeds mitmproxy's layers some bytes and looks at what comes out.
 """
@@ -39,6 +40,7 @@ from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Htt
 
 from tapeproxy.addons.early import Early
 from tapeproxy.addons.h1fixes import StreamReset, probe_context, received, run
+from tapeproxy.addons.h2pacing import PacedClient, PacedServer, takes_all
 
 if TYPE_CHECKING:
     from mitmproxy.options import Options
@@ -365,5 +367,6 @@ _GUARDS: tuple[tuple[Any, ...], ...] = (
     ("informational", swallows_informational, _Informational),
     ("resets", changes_resets, _ResetsOfClients, _ResetsOfServers),
     ("goaway", breaks_off_at_goaway, _GoAway),
+    ("slow readers", takes_all, PacedServer, PacedClient),
 )
 """Name, probe, and the classes that are mixed in, the outermost first."""

@@ -30,7 +30,10 @@ class Heard:
 
 
 class Client2:
-    """Ask with `ask` or `begin` and `say`, hear with `hear`. `goaway`: its error code, once it came."""
+    """Ask with `ask` or `begin` and `say`, hear with `hear`. `goaway`: its error code, once it came.
+
+    `acknowledges`: whether it gives the server room for more when something comes.
+    """
 
     def __init__(self, sock: socket.socket, *, acknowledges: bool = True, scheme: str = "https") -> None:
         self.sock = sock
@@ -38,7 +41,7 @@ class Client2:
         self.streams: dict[int, Heard] = {}
         self.goaway: int | None = None
         self.gone = False
-        self._acknowledges = acknowledges
+        self.acknowledges = acknowledges
         self._scheme = scheme
         self.frames.initiate_connection()
         self.flush()
@@ -103,7 +106,7 @@ class Client2:
             case h2.events.DataReceived():
                 if event.data:
                     self.streams[event.stream_id].pieces.append(event.data)
-                if self._acknowledges:
+                if self.acknowledges:
                     self.frames.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             case h2.events.TrailersReceived():
                 self.streams[event.stream_id].trailers = tuple((str(n), str(v)) for n, v in event.headers)

@@ -16,9 +16,10 @@ from recording import Recording, read_until
 
 from tapeproxy.addons import h2fixes
 from tapeproxy.addons.early import MOST_EARLY
+from tapeproxy.addons.h2pacing import HIGH, WINDOW
 from tapeproxy.tapes.exchanges import Exchange
 
-GUARDED = ("failed upstream", "early answers", "informational", "resets", "goaway")
+GUARDED = ("failed upstream", "early answers", "informational", "resets", "goaway", "slow readers")
 
 
 def test_every_fault_is_still_there_and_guarded() -> None:
@@ -278,6 +279,42 @@ def test_chunks_are_on_the_tape_before_the_client_has_them(wire: Callable[[Handl
         assert kinds == ["head", "request", "response", "chunks"]
         go.open()
         assert http.hear(number).pieces == [b"first", b"second"]
+
+
+def test_of_what_a_client_does_not_take_little_is_taken_from_the_server(wire: Callable[[Handler2], Wire]) -> None:
+    size, stuck, sent = 7 << 20, Gate(), 0
+
+    async def answer(call: Call) -> None:
+        nonlocal sent
+        await call.head(200)
+        while call.path == "/slow" and sent < size:
+            frames = call.line.h2
+            room = min(frames.local_flow_control_window(call.number), frames.max_outbound_frame_size, size - sent)
+            if room > 0:
+                frames.send_data(call.number, bytes(room))
+                sent += room
+                await call.line.flush()
+            else:
+                stuck.open()
+                call.line.more.clear()
+                await call.line.more.wait()
+        await call.data(b"", end=True)
+
+    run = wire(answer)
+    with run.talking() as http:
+        http.acknowledges = False
+        slow = http.ask(path="/slow")
+        while len(http.streams[slow].body) < 65_535:
+            http.read()
+        stuck.passed()
+        assert WINDOW <= sent <= WINDOW + HIGH + (1 << 20)
+        http.acknowledges = True
+        http.frames.increment_flow_control_window(1 << 20)
+        assert http.hear(http.ask(path="/other")).ended  # which waits for nobody
+        http.frames.increment_flow_control_window(1 << 20, slow)
+        http.flush()
+        assert len(http.hear(slow).body) == size
+    assert len(run.exchanges()["slow"].response_body) == size
 
 
 def test_many_streams_at_once_are_each_taped_whole(wire: Callable[[Handler2], Wire]) -> None:
