@@ -30,6 +30,8 @@ _READING: Final = 0.2
 """Seconds that a client has to read a message before it gets the next one: the SDK for TypeScript drops progress
 that it reads together with the answer."""
 _PATIENCE: Final = 600.0
+_NO_SERVER: Final = 1
+"""The code of a server that could not begin."""
 
 
 class Answered(NamedTuple):
@@ -64,6 +66,10 @@ class ReplayedServer:
     def run(self, argv: Sequence[str]) -> int:
         """Answer what comes on stdin until the taped server ends. Returns its code; by a signal, minus its number."""
         begun = self._ask("", command_body(tuple(argv)))
+        if begun.status == STATUS:
+            # Who waits for what such a server says would wait for ever.
+            write_all(2, f"tapeproxy: this server is not on the tape: {_reason(begun)}\n".encode())
+            return _NO_SERVER
         if begun.status == 200:
             self._script = Script.read(begun.body)
         lines, open_ = _Input(), True

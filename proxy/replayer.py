@@ -15,7 +15,7 @@ from tapeproxy.tapes.answers import SWITCHED, Answer, dropped, flaw, render
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.fronts import Fronts, Led
-from tapeproxy.tapes.hosts import is_loopback, is_mcp_stdio
+from tapeproxy.tapes.hosts import MCP_STDIO, is_loopback, is_mcp_stdio
 from tapeproxy.tapes.identity import origin_of, parse_target
 from tapeproxy.tapes.interleaving import Wait
 from tapeproxy.tapes.lanes import LaneTag, split_tag
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tapeproxy.tapes.forkplan import ForkPlan
 
 _URLS = 1024
+_COMMANDS = f"{MCP_STDIO}/".encode()
 """Redacted URLs that are kept: an agent asks the same few over and over."""
 
 
@@ -293,6 +294,10 @@ class Replayer:
     def redacted(self, ask: Ask) -> Ask:
         """The request with its body as it would be on a tape."""
         headers, body = self.redactor.message(ask.headers, ask.body)
+        if ask.url.partition(b"?")[0].endswith(_COMMANDS):
+            from tapeproxy.tapes.mcptaping import redacted_command
+
+            body = redacted_command(self.redactor, ask.body)
         return ask._replace(headers=headers, body=body)
 
     def _inside(self, ask: Ask) -> Ask:

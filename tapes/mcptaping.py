@@ -103,7 +103,7 @@ class McpTaping:
                 self._end(session, now)
 
     def _begin(self, name: str, number: int, argv: list[str], t: int) -> _Session:
-        body = self._redactor.body(JSON, command_body(self._redactor.argv(argv)))
+        body = redacted_command(self._redactor, command_body(tuple(argv)))
         of = self._ask(url_of(name, "", number), body, t)
         self._sink.add(Response(t=t, of=of, status=200, reason=b"OK", headers=EVENTS, framing="chunked"))
         return _Session(name, number, of)
@@ -177,6 +177,20 @@ def command_body(argv: tuple[str, ...]) -> bytes:
     program = argv[0].replace("\\", "/").rpartition("/")[2] if argv else ""
     text = json.dumps({"command": program, "arguments": argv[1:]}, ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace")
+
+
+def redacted_command(redactor: Redactor, body: bytes) -> bytes:
+    """`command_body` redacted as the command line that it is: by the names of its options, too."""
+    import json
+
+    try:
+        said = json.loads(body)
+        words = (said["command"], *said["arguments"])
+    except (ValueError, KeyError, TypeError):
+        return redactor.body(JSON, body)
+    if not all(isinstance(word, str) for word in words):
+        return redactor.body(JSON, body)
+    return redactor.body(JSON, command_body(redactor.argv(words)))
 
 
 def event_of(kind: str, data: bytes, number: int, after: int) -> bytes:

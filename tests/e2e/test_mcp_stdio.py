@@ -2,13 +2,16 @@
 
 import json
 import os
+import random
 import signal
+import string
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from clirun import Cli
+from layers import layers
 
 from tapeproxy.proxy.repairing import repair
 from tapeproxy.proxy.tapefile import load
@@ -373,3 +376,72 @@ def test_the_sdk_replays_with_the_servers_script_deleted(runs: Runs) -> None:
     replayed = runs.replay()
     assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
     assert " 0 violations" in replayed.stderr
+
+
+KEEPER = """
+import base64, json, os, sys
+
+plan = json.load(open("plan.json"))
+
+def say(message):
+    print(json.dumps(message) if isinstance(message, dict) else message, flush=True)
+
+say(f"ready with {plan['line']}")
+for line in sys.stdin:
+    asked = json.loads(line)
+    say({"method": "notifications/message", "params": {"data": {"apiKey": plan["notification"]}}})
+    inner = base64.b64encode(f"--{os.environ['KEEPER_KEY']}--".encode()).decode()
+    text = json.dumps({"password": plan["nested"], "url": f"postgres://u:{plan['url']}@db/x"})
+    content = [{"type": "text", "text": text}, {"type": "image", "data": inner}]
+    say({"id": asked["id"], "result": {"content": content, "token": plan["result"]}})
+    say({"id": "s", "error": {"code": -32000, "message": f"invalid key {plan['error']}"}})
+print(plan["stderr"], file=sys.stderr)
+"""
+HOLDER = """
+plan = json.load(open("plan.json"))
+env = dict(os.environ, KEEPER_KEY=os.environ["KEEPER_KEY"])
+argv = [sys.executable, "-m", "tapeproxy.cli.main", "mcp", "--", sys.executable, "weather.py"]
+argv += ["--api-key", plan["argument"]]
+server = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+kinds = [server.stdout.readline()[:10]]
+meta = {"authorization": f"Bearer {plan['meta']}", "headers": {"X-Api-Key": plan["header"]}}
+send(server, id=1, method="tools/call", params={"arguments": {"api_key": plan["argument of a tool"]}, "_meta": meta})
+kinds += [sorted(json.loads(server.stdout.readline())) for _ in range(3)]
+print(kinds)
+server.stdin.close()
+server.stdout.read(), server.wait(60)
+"""
+PLACES = ("notification", "nested", "url", "result", "stderr", "argument", "meta", "header", "argument of a tool")
+
+
+def test_a_server_that_is_started_otherwise_does_not_begin(runs: Runs) -> None:
+    done = runs.record("server = start(*sys.argv[1:])\nhear(server)\nend(server)")
+    assert done.returncode == 0, done.stderr
+    done = runs.replay("--name", "another")
+    assert (done.returncode, done.stdout) == (3, "\nb'' 1\n"), done.stderr
+    assert "this server is not on the tape" in done.stderr
+
+
+def test_no_planted_secret_is_on_a_tape_and_others_replay_it(runs: Runs) -> None:
+    def plan(seed: int) -> dict[str, str]:
+        chance = random.Random(seed)
+        words = {place: "".join(chance.choices(string.ascii_letters, k=24)) + "7a" for place in (*PLACES, "known")}
+        return words | {place: f"sk-proj-{words['known'][:20]}{place}0123" for place in ("line", "error")}
+
+    def give(seed: int) -> dict[str, str]:
+        (runs.cli.cwd / "plan.json").write_text(json.dumps(plan(seed)))
+        return {"KEEPER_KEY": plan(seed)["known"]}
+
+    (runs.cli.cwd / "weather.py").write_text(KEEPER)
+    done = runs.record("import os\n" + HOLDER, env=give(1))
+    assert done.returncode == 0, done.stderr
+    (runs.cli.cwd / "plan.json").unlink()
+    exchanges = runs.load().exchanges
+    written = {str(path): path.read_bytes() for path in runs.cli.cwd.rglob("*") if path.is_file()}
+    texts = [*written.values(), *(text for one in exchanges for text in (one.request_body, one.response_body))]
+    views = {view for text in texts for view in layers(text)}
+    told = {place for place, secret in plan(1).items() if any(secret.encode() in view for view in views)}
+    assert told == set()
+    assert any(b"notifications/message" in view for view in views), "the messages are there"
+    again = runs.cli.run("replay", str(runs.tape), env=give(2))
+    assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
