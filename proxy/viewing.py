@@ -10,7 +10,7 @@ from pathlib import Path
 from tapeproxy.proxy.growing import GrowingTape
 from tapeproxy.proxy.tapefile import is_being_written, is_locked, load, read_pieces
 from tapeproxy.proxy.unlocking import Ask, ask_environment
-from tapeproxy.proxy.viewlist import about
+from tapeproxy.proxy.viewlist import Reader, about
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.errors import Place, TapeFormatError, TapeproxyError
 from tapeproxy.tapes.exchanges import Tape
@@ -29,6 +29,7 @@ class ShownTape:
         self.path = path
         self.identity: str = secrets.token_hex(8)
         self._lock = threading.RLock()
+        self._ordering = threading.Lock()
         self._ask = ask
         self._growing: GrowingTape | None = None
         self._whole: Looked | None = None
@@ -60,12 +61,19 @@ class ShownTape:
             return self._serial, frozenset(number for number, at in self._changed.items() if at > serial), looked
 
     def causality(self) -> Causality:
-        with self._lock:
-            tape = self.look().tape
-            known = len(tape.exchanges) + len(tape.edges)
-            if self._causality is None or self._causality[0] is not tape or self._causality[1] != known:
-                self._causality = (tape, known, Causality.of(tape))
-            return self._causality[2]
+        with self._ordering:
+            with self._lock:
+                looked = self.look()
+                if looked.ending is None:  # it may grow meanwhile
+                    return self._ordered(looked.tape)
+            # It takes as long as reading the tape: who wants to see that need not wait.
+            return self._ordered(looked.tape)
+
+    def _ordered(self, tape: Tape) -> Causality:
+        known, found = len(tape.exchanges) + len(tape.edges), self._causality
+        if found is None or found[0] is not tape or found[1] != known:
+            found = self._causality = (tape, known, Causality.of(tape))
+        return found[2]
 
     def file(self) -> Iterator[bytes] | None:
         return None if is_locked(self.path) else read_pieces(self.path)
@@ -151,8 +159,15 @@ class TapeFolder:
             writing = is_being_written(path)
             known = self._abouts.get(name)
             if known is None or known[:2] != (mark, writing):
-                known = self._abouts[name] = (mark, writing, about(path, self._ask, writing=writing))
+                told = about(path, self._opened(name), writing=writing)
+                known = self._abouts[name] = (mark, writing, told)
             return known[2]
+
+    def _opened(self, name: str) -> Reader:
+        """How to read a tape for the list: one that is open, or is being opened, is not read once more."""
+        with self._lock:
+            shown = self._open.get(name)
+        return Reader(self._ask, None if shown is None else lambda: shown.look().tape)
 
     def open(self, name: str) -> ShownTape:
         path = self.path(name)

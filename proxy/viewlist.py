@@ -1,20 +1,35 @@
 """What the page's list says of a tape: read from it once, and little of one that is long or still grows."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tapeproxy.proxy.tapefile import is_big, load, read_entries
 from tapeproxy.proxy.unlocking import Ask
 from tapeproxy.tapes.errors import LockedTapeError, TapeFormatError, TapeproxyError
+from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.outcomes import outcome
 from tapeproxy.tapes.records import Exit, Head, Request, Seal
 from tapeproxy.tapes.usage import usage_of
 from tapeproxy.web.library import About
 
 
-def about(path: Path, ask: Ask, *, writing: bool) -> About:
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How a tape is read: `ask` gives the secrets of encrypted ones, `tape` has it where it has been read already."""
+
+    ask: Ask
+    tape: Callable[[], Tape] | None = None
+
+
+def about(path: Path, reader: Reader, *, writing: bool) -> About:
     """Read a tape for the list. One that can't be read has an outcome that says so."""
     try:
-        return _of_growing(path, ask) if writing else _of_big(path, ask) if is_big(path) else _of_whole(path, ask)
+        if writing:
+            return _of_growing(path, reader.ask)
+        if is_big(path):
+            return _of_big(path, reader.ask)
+        return _of_whole(load(path, reader.ask)[0] if reader.tape is None else reader.tape())
     except LockedTapeError:
         return About(None, (), "encrypted")
     except TapeFormatError:
@@ -52,8 +67,7 @@ def _of_big(path: Path, ask: Ask) -> About:
     return About(head.started_at, head.argv, outcome(seal, exit), exchanges, is_fork=head.parent is not None)
 
 
-def _of_whole(path: Path, ask: Ask) -> About:
-    tape, _ = load(path, ask)
+def _of_whole(tape: Tape) -> About:
     head, used = tape.head, usage_of(tape.exchanges)
     return About(
         started_at=head.started_at,

@@ -18,6 +18,7 @@ from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.proxy.viewforks import ForkingFolder
 from tapeproxy.tapes.errors import TapeproxyError, UsageError
 from tapeproxy.web.app import make_app
+from tapeproxy.web.library import NotThereError
 
 _HOST = "127.0.0.1"
 
@@ -72,10 +73,15 @@ class ViewServer:
             self._listener.close()
             self._library.close()
 
-    def read_ahead(self, name: str) -> None:
-        """Read a tape before anybody asks for it; what is wrong with it is told to whoever asks."""
-        with contextlib.suppress(TapeproxyError, OSError):
-            self._library.open(name).causality()
+    def read_ahead(self) -> None:
+        """Read the newest tape before anybody asks for it; what is wrong with it is told to whoever asks.
+
+        It is the one that most people want to see. None that is encrypted: its passphrase takes a second, and memory.
+        """
+        with contextlib.suppress(TapeproxyError, NotThereError, OSError):
+            name = next((row.name for row in self._library.listed() if not row.recording), None)
+            if name is not None and not is_locked(self._library.path(name)):
+                self._library.open(name).causality()
 
     def stop(self) -> None:
         """Have `run` return, from any thread."""
@@ -85,8 +91,7 @@ class ViewServer:
 def serve(options: ViewOptions, page: str, ready: Callable[[str], None]) -> None:
     """Give out the page; `ready` gets its address once it is open. Returns when interrupted. Raises UsageError."""
     server = ViewServer(options)
-    if options.place.is_file() and not is_locked(options.place):
-        threading.Thread(target=server.read_ahead, args=(options.place.name,), daemon=True).start()
+    threading.Thread(target=server.read_ahead, daemon=True).start()
     ready(server.address(page))
     server.run()
 

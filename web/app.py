@@ -64,6 +64,7 @@ class _Server:
         api = [
             ("/api/tapes", self._tapes.listed, "GET"),
             ("/api/tapes/{name}/about", self._tapes.about, "GET"),
+            ("/api/tapes/{name}/ready", self._tapes.ready, "GET"),
             ("/api/tapes/{name}/outline", self._tapes.outline, "GET"),
             ("/api/tapes/{name}/ranks", self._tapes.ranks, "GET"),
             ("/api/tapes/{name}/labels", self._tapes.labels, "GET"),

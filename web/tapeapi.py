@@ -37,6 +37,11 @@ class TapeApi:
     async def about(self, request: Request) -> Response:
         return JSONResponse(asdict(await run_in_threadpool(self._library.about, request.path_params["name"])))
 
+    async def ready(self, request: Request) -> Response:
+        """Read a tape that is likely to be asked for next."""
+        await run_in_threadpool(lambda: self._library.open(request.path_params["name"]).look())
+        return JSONResponse({})
+
     async def outline(self, request: Request) -> Response:
         name = request.path_params["name"]
 

@@ -53,6 +53,17 @@ def test_two_ticks_compare_two_tapes(chromium: Browser, tmp_path: Path) -> None:
         assert watched.said == []
 
 
+def test_the_server_reads_what_is_likely_to_be_asked_for(chromium: Browser, tmp_path: Path) -> None:
+    for name in "ab":
+        write(tmp_path / f"{name}.tape.jsonl.gz", *FIRST)
+    with viewing(tmp_path) as server, opened(chromium, server.address()) as page:
+        with page.expect_response("**/api/tapes/a.tape.jsonl.gz/ready") as ready:
+            page.locator("a", has_text="a.tape").hover()
+        assert ready.value.ok
+        with page.expect_response("**/api/tapes/b.tape.jsonl.gz/ready"):
+            page.locator("a", has_text="b.tape").focus()
+
+
 def test_a_tape_without_its_key_says_what_to_do(
     chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,6 @@
     return argv.map(function (word) { return /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'"; }).join(' ');
   }
 
-  /* The list: names at once, and what must be read from each tape one after the other. */
   /* Two tapes of the server, compared. */
   function diffSource(a, b) {
     var names = '?a=' + encodeURIComponent(a) + '&b=' + encodeURIComponent(b), whole = tp.ask('/api/diff' + names);
@@ -85,6 +84,19 @@
     };
   }
 
+  /* Who rests on a link will click on it: the server reads that tape already, one at a time. */
+  var resting = null, reading = false;
+  function rest(name) {
+    clearTimeout(resting);
+    resting = setTimeout(function () {
+      if (reading) return;
+      reading = true;
+      tp.ask('/api/tapes/' + encodeURIComponent(name) + '/ready').catch(function () {}).then(function () { reading = false; });
+    }, 80);
+  }
+  function leave() { clearTimeout(resting); }
+
+  /* The list: names at once, and what must be read from each tape one after the other. */
   function Tapes() {
     var pair = hooks.useState({ rows: null }), about = hooks.useRef(new Map());
     hooks.useEffect(function () {
@@ -116,7 +128,7 @@
       ${state.rows && state.rows.length > 0 && html`<table class="headers"><thead><tr><th>tape</th><th>command</th><th>begun</th><th>outcome</th><th>exchanges</th><th>tokens in</th><th>out</th><th>size</th></tr></thead><tbody>${state.rows.map(function (row) {
         var known = about.current.get(row.name) || { argv: [], outcome: row.recording ? 'recording' : '…' };
         var bad = known.outcome !== 'exit 0' && known.outcome !== 'complete' && known.outcome !== '…';
-        return html`<tr key=${row.name}><td><input type="checkbox" aria-label=${'compare ' + tp.spelled(row.name)} checked=${chosen[0].includes(row.name)} onChange=${function (event) { choose(row.name, event.target.checked); }} /> <a href=${'/tape/' + encodeURIComponent(row.name)}>${tp.spelled(row.name)}</a>${known.is_fork && html` <span class="dim">fork</span>`}</td>
+        return html`<tr key=${row.name}><td><input type="checkbox" aria-label=${'compare ' + tp.spelled(row.name)} checked=${chosen[0].includes(row.name)} onChange=${function (event) { choose(row.name, event.target.checked); }} /> <a href=${'/tape/' + encodeURIComponent(row.name)} onPointerEnter=${function () { rest(row.name); }} onFocus=${function () { rest(row.name); }} onPointerLeave=${leave} onBlur=${leave}>${tp.spelled(row.name)}</a>${known.is_fork && html` <span class="dim">fork</span>`}</td>
           <td class="command">${tp.spelled(worded(known.argv))}</td>
           <td class="dim">${new Date(known.started_at || row.written * 1000).toLocaleString()}</td>
           <td class=${'outcome ' + (row.recording ? 'good' : bad ? 'bad' : '')}>${row.recording ? 'recording' : tp.spelled(known.outcome)}</td>
