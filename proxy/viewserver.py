@@ -1,6 +1,8 @@
 """The page's port: uvicorn on loopback, until it is interrupted."""
 
+import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import threading
@@ -57,6 +59,8 @@ class ViewServer:
             ws_max_size=1 << 16,
         )
         self._server = uvicorn.Server(config)
+        # Uvicorn tells of what it breaks off at the end as of a failure.
+        logging.getLogger("uvicorn.error").addFilter(_is_no_end)
 
     def address(self, page: str = "") -> str:
         """The URL of a page, with the token, which no browser sends anywhere: it stands behind the #."""
@@ -94,6 +98,11 @@ def serve(options: ViewOptions, page: str, ready: Callable[[str], None]) -> None
     threading.Thread(target=server.read_ahead, daemon=True).start()
     ready(server.address(page))
     server.run()
+
+
+def _is_no_end(record: logging.LogRecord) -> bool:
+    broken_off = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
+    return not broken_off and "graceful shutdown" not in record.getMessage()
 
 
 class _Ended:

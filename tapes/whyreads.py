@@ -139,6 +139,8 @@ def _places(text: str, stream: bytes) -> Iterator[tuple[int, int]]:
             if at >= 0 and len(rest) == 16 and _as_uuid(rest) == _as_uuid(data) and data in (rest, _as_uuid(data)):
                 yield 16, at
                 return
+    elif len(plain) % 4 == 1:  # base64 has no such length
+        return
     else:
         data = urlsafe_b64decode(plain + "=" * (-len(plain) % 4))
     if len(data) >= 8 and (at := stream.find(data)) >= 0:

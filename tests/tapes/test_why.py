@@ -217,6 +217,12 @@ def test_a_uuid_that_a_lane_drew_is_chances(write: Callable[[UUID], str]) -> Non
     assert [span.told for span in other.spans] == [None]
 
 
+@pytest.mark.parametrize("text", [f"id_{'aB3' * 9}"[:size] for size in range(16, 28)])
+def test_what_only_looks_like_chance_is_the_agents_own(text: str) -> None:
+    found = asked(read(records([say("m", text)]), STARTED), 1, "$.messages[0].content")
+    assert sources(found[0]) == [(text, None)]
+
+
 def test_a_token_that_comes_back_in_an_answer_is_followed_to_chance() -> None:
     token = urlsafe_b64encode(drawn("m", 24)).decode()
     made = records([say("m", f"I am {token}", answer=f"Hello {token}!"), say("m", f"You said: Hello {token}!")])

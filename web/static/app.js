@@ -160,8 +160,8 @@
       ${sum.calls > 0 && html`<button class="sum" onClick=${function () { store.set({ pricing: true }); }} title="tokens of the calls that are shown; a table of prices of your own gives what they cost">${tp.count(sum.calls, 'call')}${sum.tokens_in + sum.tokens_out > 0 ? ' · ' + tp.tokens(sum.tokens_in, sum.tokens_out) : ''}${sum.cost === null ? '' : ' · costs ' + tp.money(sum.cost)}</button>`}
       ${model.diff ? html`<${tp.DiffVerdict} model=${model} store=${store} state=${state} />` : html`<button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash, here in the browser">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>`}
       <span class="grow"></span>
-      <input ref=${props.search} class="filter" type="search" placeholder="filter: status:5 host:api model:gpt lane:…   /" value=${state.query} onInput=${function (event) { store.set({ query: event.target.value }); }} aria-label="filter" />
-      <form onSubmit=${look}><input type="search" class="sought" placeholder="text in bodies  s" aria-label="search in bodies" /></form>
+      <input ref=${props.search} class="filter" type="search" placeholder="filter  /" title="words, or status:5 host:api model:gpt lane:worker is:failed; all are in the help" value=${state.query} onInput=${function (event) { store.set({ query: event.target.value }); }} aria-label="filter" />
+      <form onSubmit=${look}><input type="search" class="sought" placeholder="in bodies  s" aria-label="search in bodies" /></form>
       ${state.searching && html`<span class="dim">searching …</span>`}${state.failed && html`<span class="bad">${tp.spelled(state.failed)}</span>`}
       ${state.found && html`<button onClick=${function () { store.set({ found: null }); }}>${tp.count(state.found.size, 'hit')} ×</button>`}
       <button onClick=${function () { nextAxis(model, store); }} title="the axis: t">by ${AXIS_NAMES[state.axis]}</button>

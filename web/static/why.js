@@ -114,8 +114,9 @@
 
   /* Below the words that were clicked on. */
   tp.Where = function (props) {
-    var found = useWhy(tp.model, props.number, props.asked.text);
-    return html`<div class="why where" aria-live="polite"><p><b>where these words come from</b> <button onClick=${props.close}>close</button></p><${Found} found=${found} at=${props.asked.at} /></div>`;
+    var found = useWhy(tp.model, props.number, props.asked.text), box = hooks.useRef(null);
+    hooks.useEffect(function () { if (found) box.current.scrollIntoView({ block: 'nearest' }); }, [found]);
+    return html`<div ref=${box} class="why where" aria-live="polite"><p><b>where these words come from</b> <button onClick=${props.close}>close</button></p><${Found} found=${found} at=${props.asked.at} /></div>`;
   };
 
   tp.views.why = function (props) {
