@@ -100,6 +100,7 @@ let rootFlow = null;
 let booting = true; // none of the agent's code has run yet: all that Node does is the main lane's
 const aside = new Set(); // the ids of promises that count for nothing: see `stepAside`
 let asideJob = null;
+let lastAside = null;
 
 // The flow of the code that runs now; its `lane` is null as long as it is none.
 function currentFlow() {
@@ -205,10 +206,11 @@ function bookmark() {
 // counts for nothing, nor do the promises up to `stepBack`, and who waits for those.
 function stepAside(mark) {
   const job = Tagged.get(executionAsyncResource());
-  aside.clear();
+  // One that connects by a proxy connects twice, and it is still for the first time when it does for the second.
+  if (job !== lastAside) aside.clear();
   if (mark === null || job !== mark.job || job.quiet) return;
   job.count = mark.count;
-  asideJob = job;
+  asideJob = lastAside = job;
 }
 
 function stepBack() {

@@ -308,7 +308,7 @@ function stop() {
 
 // Node 22 warns of its own proxies once, before all else, where they are on: the launcher has done that.
 function passWarningOver() {
-  if (!process.env.NODE_USE_ENV_PROXY) return;
+  if (!process.env.NODE_USE_ENV_PROXY || parseInt(process.versions.node, 10) < 22) return;
   const { emit } = process;
   let isOver = false;
   process.emit = resemble(function emitOthers(event, ...args) {

@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("client", ["openai", "anthropic", "ai", "axios", "node-fetch", "undici"])
+@pytest.mark.parametrize("client", ["openai", "anthropic", "ai", "axios", "node-fetch", "undici", "undici-proxy"])
 def test_a_client_asks_and_prints_the_same(client: str, folder: Path, cli: Cli, home: Path) -> None:
     argv = [node(), str(folder / "client.mjs"), client]
     tls = CertificateAuthority.open(home).server_context("127.0.0.1")

@@ -81,6 +81,11 @@ const CLIENTS = {
     };
     return { call, stream };
   },
+  async 'undici-proxy'() {
+    const { EnvHttpProxyAgent, setGlobalDispatcher } = await import('undici');
+    setGlobalDispatcher(new EnvHttpProxyAgent());
+    return CLIENTS.undici();
+  },
 };
 
 function fetching(fetch) {
