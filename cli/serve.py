@@ -9,7 +9,7 @@ import click
 from tapeproxy.cli.choose import FOLDER, choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.unlocking import Unlocking, unlock_options
-from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.errors import UsageError, install
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.unlocking import Ask
@@ -38,9 +38,7 @@ def command(
     try:
         from tapeproxy.proxy.viewserver import ViewOptions, serve
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the viewer needs {error.name}, which is not installed", fix="pip install 'tapeproxy[view]'"
-        ) from None
+        raise UsageError(f"the viewer needs {error.name}, which is not installed", fix=install("view")) from None
 
     path = FOLDER if place is None else Path(place) if Path(place).is_dir() else choose_tape(place)
     if not path.exists():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.errors import UsageError, install
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.exports import Lost
 
@@ -14,5 +14,5 @@ def export(tape: Tape, source: str, lost: Lost) -> Iterator[bytes]:  # noqa: ARG
 
         return FlowWriting(tape, lost).pieces()
     except ImportError:
-        fix = "install it with mitmproxy: pip install 'tapeproxy[record]'"
+        fix = f"install it with: {install('record')}"
         raise UsageError("writing mitmproxy's flows needs mitmproxy", fix=fix) from None

@@ -13,7 +13,7 @@ import orjson
 import tapeproxy
 from tapeproxy.proxy.drafts import drafted
 from tapeproxy.proxy.redactionkey import load_key
-from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.errors import UsageError, install
 from tapeproxy.tapes.imports.foreign import Foreign, mended
 from tapeproxy.tapes.imports.formats import check_size, format_of, formats
 from tapeproxy.tapes.imports.nodes import ForeignFormatError, Node
@@ -29,7 +29,7 @@ LARGEST = 256 << 20
 _FLOWS = re.compile(rb"\d{1,12}:")
 _DEEP = re.compile(rb"(?:[\[{]\s*){500}|(?:- +){500}")
 """A YAML parser takes a minute for such a file."""
-_INSTALL = "install it with mitmproxy: pip install 'tapeproxy[record]'"
+_INSTALL = f"install it with: {install('record')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from tapeproxy.addons.mitmlog import MitmLog
 from tapeproxy.proxy.alpn import Servers
 from tapeproxy.proxy.clientcerts import ClientCerts
 from tapeproxy.proxy.wireoptions import WireError, WireOptions, trusted_roots
-from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError
+from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError, install
 from tapeproxy.tapes.fronts import Front, Fronts
 
 if TYPE_CHECKING:
@@ -287,9 +287,7 @@ def slim_imports() -> None:
         return
     spec = importlib.util.find_spec("mitmproxy")
     if spec is None or not spec.submodule_search_locations:
-        raise UsageError(
-            "recording needs mitmproxy", fix="install it with: pip install '.[record]' (in a clone of tapeproxy)"
-        )
+        raise UsageError("recording needs mitmproxy", fix=f"install it with: {install('record')}")
     package = types.ModuleType("mitmproxy.addons")
     package.__path__ = [str(Path(spec.submodule_search_locations[0]) / "addons")]
     sys.modules["mitmproxy.addons"] = package

@@ -24,6 +24,11 @@ class TapeproxyError(Exception):
         return f"{place}{self.what}{advice}"
 
 
+def install(extra: str) -> str:
+    """How to install one of our extras. The package is in no index yet, so a clone is what a user has."""
+    return f"pip install '.[{extra}]' (in a clone of tapeproxy)"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where in a tape something is: its `source` (a path, or any name) and 1-based `line` (0: the file itself)."""
