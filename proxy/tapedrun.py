@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from tapeproxy.proxy.origin import is_ours
@@ -21,6 +22,8 @@ from tapeproxy.tapes.secretvars import is_secret_name, secret_values
 from tapeproxy.tapes.tokens import placeholder
 
 _MOST_PLACEHOLDERS = 256
+_REDACTORS = 4
+"""That are kept for the next tape: a run of tests opens hundreds, whose rules are the same."""
 _WITHIN = "the tape was recorded within an interpreter: clock and randomness are the agent's own, not the tape's"
 _YEARS = (2001, 2048)
 
@@ -52,10 +55,16 @@ def taped_redactor(tape: Tape, settings: ReplaySettings) -> Redactor:
     absent = (name for name in placeholders(tape) if not settings.environment.get(name))
     secrets = (*secret_values(settings.environment), *map(placeholder, absent))
     if tape.head.scrubbed is None:
-        return Redactor(load_key(), secrets, rules)
+        return _redactor(load_key(), secrets, rules)
     from tapeproxy.tapes.blanks import ScrubbedRedactor, blanks_of
 
     return ScrubbedRedactor(load_key(), secrets, rules, blanks_of(tape))
+
+
+@lru_cache(_REDACTORS)
+def _redactor(key: bytes, secrets: tuple[str, ...], rules: RedactionRules) -> Redactor:
+    """One for all tapes with the same rules: it takes a millisecond to make, and remembers headers and URLs."""
+    return Redactor(key, secrets, rules)
 
 
 def placeholders(tape: Tape) -> Iterator[str]:
