@@ -12,6 +12,14 @@ _PLUGINS = ("-p", "tapeproxy.plugin.entry", "-p", "anyio.pytest_plugin", "-W", "
 GET = "import httpx, pytest\n\ndef get(path):\n    return httpx.get('https://api.test' + path).text\n"
 
 
+def run_pytest(folder: Path, *args: str) -> pytest.RunResult:
+    """Run pytest there, in a fork of a process that has our code and pytest's imported (warm.py)."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = warm.run([sys.executable, "-m", "pytest", *args], folder, environment)
+    print(done.stdout, done.stderr)
+    return pytest.RunResult(done.returncode, done.stdout.splitlines(), done.stderr.splitlines(), 0)
+
+
 class Suite:
     """A folder with tests, run in processes of their own."""
 
@@ -28,11 +36,8 @@ class Suite:
         return inprocesstapes.gets(path.parent, *paths).rename(path)
 
     def run(self, *args: str) -> pytest.RunResult:
-        """Run pytest here, in a fork of a process that has our code imported (warm.py)."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        done = warm.run([sys.executable, "-m", "pytest", *_PLUGINS, *args], self.path, environment)
-        print(done.stdout, done.stderr)
-        return pytest.RunResult(done.returncode, done.stdout.splitlines(), done.stderr.splitlines(), 0)
+        """Run pytest here, as `run_pytest` does."""
+        return run_pytest(self.path, *_PLUGINS, *args)
 
     def run_anew(self, *args: str) -> pytest.RunResult:
         """Run pytest here, in a process that starts from nothing."""

@@ -203,15 +203,26 @@ def _reopen() -> None:
     sys.stdin, sys.stdout, sys.stderr = streams
 
 
+def _import_pytest() -> None:
+    """And the client that tests of tests on tapes use: half of what such a run takes."""
+    from _pytest.config import default_plugins
+
+    for name in default_plugins:
+        importlib.import_module(f"_pytest.{name}")
+    importlib.import_module("httpx")
+
+
 def _main() -> None:
     from tapeproxy.proxy.mitm import slim_imports
 
     slim_imports()
     importlib.import_module("mitmproxy.addons.proxyserver")
-    for package in ("tapes", "addons", "proxy", "cli"):
+    for package in ("tapes", "addons", "proxy", "proxy/inprocess", "plugin", "cli"):
         for path in (_SOURCE / package).glob("[a-z]*.py"):
-            importlib.import_module(f"tapeproxy.{package}.{path.stem}")
+            importlib.import_module(f"tapeproxy.{package.replace('/', '.')}.{path.stem}")
     del sys.modules["tapeproxy.cli.main"]  # which is run as a program
+    del sys.modules["tapeproxy.plugin.entry"]  # pytest says where a plugin was imported before it could look through it
+    _import_pytest()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.freeze()
     if not _serve(socket.socket(fileno=int(sys.argv[1]))):

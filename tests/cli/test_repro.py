@@ -9,6 +9,7 @@ from pathlib import Path
 
 import agentruns
 import pytest
+import warm
 from clirun import Cli
 
 from tapeproxy.tapes.records import Exit, Head, Record
@@ -42,13 +43,20 @@ def tape(folder: Path, *, outcome: str = "exited", ended: Exit | None = None, se
     (folder / "bug.tape.jsonl.gz").write_bytes(agentruns.tape_bytes(records, HEAD, sealed=sealed, outcome=outcome))
 
 
-def repro(cli: Cli, *words: str, output: str = "tests/test_bug.py") -> "subprocess.CompletedProcess[str]":
+PLAIN = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "tapeproxy.plugin.entry"}
+"""Has pytest load our plugin alone, and not all that this environment has, which takes a second."""
+
+
+def repro(
+    cli: Cli, *words: str, output: str = "tests/test_bug.py", plain: bool = True
+) -> "subprocess.CompletedProcess[str]":
     argv = ["--", sys.executable, "agent.py", "/one"]
-    return cli.run("repro", "bug.tape.jsonl.gz", "--pytest", "-o", output, *words, *argv, env={"A_KEY": "k" * 20})
+    environment = {"A_KEY": "k" * 20} | (PLAIN if plain else {})
+    return cli.run("repro", "bug.tape.jsonl.gz", "--pytest", "-o", output, *words, *argv, env=environment)
 
 
 def test_a_test_that_passes_while_the_bug_is_there(cli: Cli) -> None:
-    done = repro(cli, "--json")
+    done = repro(cli, "--json", plain=False)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["verified"] and told["doubt"] is None and told["foreign"] == []
@@ -67,8 +75,7 @@ def test_a_test_that_passes_while_the_bug_is_there(cli: Cli) -> None:
 
 def run_tests(cli: Cli, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-    environment = cli.environment(CI="true")
-    return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return warm.run(argv, folder, cli.environment(CI="true", **({} if words else PLAIN)))
 
 
 def test_a_test_that_waits_for_the_fix(cli: Cli) -> None:

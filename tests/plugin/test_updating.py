@@ -10,7 +10,9 @@ from pathlib import Path
 
 import inprocesstapes
 import pytest
+import warm
 from origin import Call, Origin
+from pluginsuites import run_pytest
 
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Tape
@@ -37,9 +39,8 @@ ARGS = ("-p", "tapeproxy.plugin.entry", "-p", "no:cacheprovider", "-W", "error")
 class Suite:
     """A test, its tape, and the world that it asks; `asked`: what has reached that since the last look."""
 
-    def __init__(self, pytester: pytest.Pytester, heard: list[str]) -> None:
-        self.path = pytester.path
-        self._pytester = pytester
+    def __init__(self, path: Path, heard: list[str]) -> None:
+        self.path = path
         self._heard = heard
 
     @property
@@ -59,7 +60,7 @@ class Suite:
         (self.path / "test_a.py").write_text(TEST.format(code=code, marker=marker), "utf-8")
 
     def run(self, *args: str) -> pytest.RunResult:
-        return self._pytester.runpytest_subprocess(*ARGS, *args)
+        return run_pytest(self.path, *ARGS, *args)
 
     def asked(self) -> list[str]:
         found = [*self._heard]
@@ -90,7 +91,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
     with Origin(answer) as running:
         (pytester.path / "conftest.py").write_text(WORLD.format(url=running.url), "utf-8")
-        yield Suite(pytester, heard)
+        yield Suite(pytester.path, heard)
 
 
 def test_an_update_asks_only_what_changed_and_leaves_the_new_tape_beside_the_old_one(suite: Suite) -> None:
@@ -115,7 +116,7 @@ def test_an_update_asks_only_what_changed_and_leaves_the_new_tape_beside_the_old
     assert (tape.head.parent or {})["last"] == load(suite.tape)[1].hash
 
     words = [sys.executable, "-m", "tapeproxy.cli.main", "update", "--accept", "tapes"]
-    subprocess.run(words, cwd=suite.path, check=True, capture_output=True)
+    assert warm.run(words, suite.path, os.environ).returncode == 0
     assert suite.files() == [suite.tape.name]
     suite.run("--tape-mode=verify").assert_outcomes(passed=1)
     after = suite.tape.read_bytes()
@@ -169,7 +170,7 @@ def test_new_adds_what_is_not_there_and_drops_nothing(suite: Suite) -> None:
     assert [one.response_body for one in tape.exchanges] == [b"/two", b"/two live", b"/one"]
     suite.run("--tape-mode=none").assert_outcomes(passed=1)
     verified = [sys.executable, "-m", "tapeproxy.cli.main", "verify", str(suite.tape)]
-    subprocess.run(verified, check=True, capture_output=True)
+    assert warm.run(verified, suite.path, os.environ).returncode == 0
 
 
 @pytest.mark.parametrize("mode", ["new", pytest.param("update", marks=pytest.mark.soak)])
