@@ -55,6 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "on_drift='fail', hosts=None, upstream_ca=None, frozen=False): the test hears a tape, offline, or is recorded "
         "(tapeproxy, docs/PYTEST.md)",
     )
+    path = report_path(config)
+    if path is not None and not hasattr(config, "workerinput"):
+        from tapeproxy.plugin.reports import check_place
+
+        check_place(path)  # now, and not when all tests have run
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -164,7 +169,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if (path := report_path(config)) is not None:
         from tapeproxy.plugin.reports import write_report
 
-        write_report(path, _reports(terminalreporter))
+        terminalreporter.write(write_report(path, _reports(terminalreporter)), red=True)
 
 
 def _has_reports(terminalreporter: Any) -> bool:

@@ -17,6 +17,7 @@ from tapeproxy.tapes.errors import TapeproxyError
 VIOLATION, DRIFT = 3, 4
 """What `replay` exits with (docs/CLI.md)."""
 UPDATE_IT = "if the change is meant: --tape-mode=update records what changed, --tape-mode=all the whole test"
+RECORD_IT = "record it with --tape-mode=once, and commit it"
 ANEW = "if the change is meant, record the test anew: --tape-mode=all"
 FROZEN = "the tape is frozen and no mode records it: if the change is meant, freeze a new run (tapeproxy repro)"
 

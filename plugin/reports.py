@@ -7,18 +7,27 @@ from typing import Any
 
 import pytest
 
-from tapeproxy.tapes.errors import UsageError
 
-
-def write_report(path: Path, reports: Iterable[pytest.TestReport]) -> None:
-    """Write it; `reports` are those of all tests and phases. Raises UsageError where the file can't be written."""
-    document = {"tests": [*_tests(reports)]}
+def check_place(path: Path) -> None:
+    """Raises pytest.UsageError where no report can be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document, indent=1), "utf-8")
+        path.touch()
     except OSError as error:
-        what = f"the report cannot be written: {(error.strerror or str(error)).lower()}"
-        raise UsageError(what, where=str(path)) from None
+        raise pytest.UsageError(_unwritten(path, error)) from None
+
+
+def write_report(path: Path, reports: Iterable[pytest.TestReport]) -> str:
+    """Write it; `reports` are those of all tests and phases. What is to be told where that failed."""
+    try:
+        path.write_text(json.dumps({"tests": [*_tests(reports)]}, indent=1), "utf-8")
+    except OSError as error:  # the tests have run, and what came of them counts
+        return f"{_unwritten(path, error)}\n"
+    return ""
+
+
+def _unwritten(path: Path, error: OSError) -> str:
+    return f"--tape-report: {path} cannot be written: {(error.strerror or str(error)).lower()}"
 
 
 def _tests(reports: Iterable[pytest.TestReport]) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,13 @@ import pytest
 
 from tapeproxy.plugin.entry import report_path
 from tapeproxy.plugin.modes import MODES, Mode, default_mode, frozen, parse_age
-from tapeproxy.plugin.testtape import Mark, TapeOptions, TestTape
+from tapeproxy.plugin.options import TapeOptions, marked
+from tapeproxy.plugin.testtape import Mark, TestTape
 from tapeproxy.proxy.inprocess.clamp import ROOT
 from tapeproxy.proxy.inprocess.replays import TapeDriftError, TapeViolationError
+from tapeproxy.proxy.inprocess.words import rules_of
 from tapeproxy.proxy.testplaces import Scope, of_test, plain, root_lane, tape_path, tapes_beside
-from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.errors import TapeWriteError, UsageError
 
 FACTS = Path(".tapes") / "failures"
 
@@ -74,21 +76,21 @@ class TapeSession:
         """What is to be done for a test. Raises UsageError."""
         path, scope = self._place(item)
         marker = item.get_closest_marker("tape")
-        given = {**config, **({} if marker is None else marker.kwargs)}
+        given = marked(config, {} if marker is None else marker.kwargs, item.nodeid)
         given.pop("scope", None)
         age = given.pop("max_age", None) or self._config.getini("tape_max_age")
-        rules = (*self._config.getini("tape_rules"), *given.pop("rules", ()))
+        rules = self._rules(given.pop("rules", ()))
         if self._config.getoption("tape_allow_network"):
             given["block_network"] = False
         mode = frozen(self.mode) if given.get("frozen") else self.mode
-        try:
-            accept = self._config.getoption("tape_accept")
-            given |= {"max_age": parse_age(age) if age else None, "rules": rules, "accept": accept}
-            given["shared"] = scope != "function"
-            options = TapeOptions(mode=mode, **given)
-        except TypeError as error:
-            raise UsageError(f"the marker tape and tape_config: {error}", where=item.nodeid) from None
+        accept = self._config.getoption("tape_accept")
+        given |= {"max_age": parse_age(age) if age else None, "rules": rules, "accept": accept}
+        options = TapeOptions(mode=mode, shared=scope != "function", **given)
         return TapePlan(path, scope, options)
+
+    def _rules(self, given: Iterable[str]) -> tuple[str, ...]:
+        rules_of(given)  # a text would be taken for a list of letters
+        return (*self._config.getini("tape_rules"), *given)
 
     def _place(self, item: pytest.Item) -> tuple[Path, Scope]:
         marker = item.get_closest_marker("tape")
@@ -131,14 +133,15 @@ class TapeSession:
     def check(self, opened: TestTape, cause: Exception | None) -> None:
         """Raise what the test did wrong, once."""
         __tracebackhide__ = True
-        since, self._since[opened] = self._since[opened], len(opened.violations)
         try:
-            opened.check(since, cause)
+            opened.check(self._since[opened], cause)
             return
         except (TapeViolationError, TapeDriftError) as error:
             if cause is not None:
                 raise
             said = str(error)
+        finally:
+            self._since[opened] = len(opened.violations)
         pytest.fail(said, pytrace=False)  # no line of the test is to blame more than another
 
     def end(self, item: pytest.Item, opened: TestTape, *, own: bool) -> None:
@@ -195,21 +198,26 @@ class TapeSession:
         if opened.recording:
             report.sections.append(("tape", "it was recorded; the recording of a failing test is not kept"))
             return
+        given, left = len(opened.exchanges), len(opened.unused)
+        name = self.shown(opened.path)
+        told = f"{given} answers of {name} were given, {left} were not"
+        if opened.missing:
+            told = f"there is no tape {name}"
+        report.sections.append(("tape", "\n".join((told, *self._leave(item, opened, report)))))
+
+    def _leave(self, item: pytest.Item, opened: TestTape, report: pytest.TestReport) -> Iterator[str]:
+        """Leave files of what a failing test did, and tell them."""
         path = self._config.rootpath / FACTS / f"{plain(item.nodeid)}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = [self.shown(tape) for tape in opened.leave(path.with_suffix(""))]
-        self._kept[item.nodeid] = kept
-        told = {"test": item.nodeid, "longrepr": report.longreprtext, "kept": kept}
-        path.write_text(json.dumps(opened.facts(self._marks[opened]) | told, indent=1), "utf-8")
-        told_of = (
-            f"{len(opened.exchanges)} answers of {self.shown(opened.path)} were given, {len(opened.unused)} were not"
-        )
-        lines = [
-            told_of,
-            f"what the replay knows: {self.shown(path)}",
-            *(f"what it did, as a tape: {one}" for one in kept),
-        ]
-        report.sections.append(("tape", "\n".join(lines)))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            kept = self._kept[item.nodeid] = [self.shown(tape) for tape in opened.leave(path.with_suffix(""))]
+            told = {"test": item.nodeid, "longrepr": report.longreprtext, "kept": kept}
+            path.write_text(json.dumps(opened.facts(self._marks[opened]) | told, indent=1), "utf-8")
+        except (OSError, TapeWriteError) as error:  # a test fails for its own reason, wherever it runs
+            yield f"what the replay knows could not be written: {error}"
+            return
+        yield f"what the replay knows: {self.shown(path)}"
+        yield from (f"what it did, as a tape: {one}" for one in kept)
 
     def shown(self, path: Path) -> str:
         """A path as it is told."""

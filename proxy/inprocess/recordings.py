@@ -23,6 +23,7 @@ from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, enter, i
 from tapeproxy.proxy.inprocess.heard import Heard
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
+from tapeproxy.proxy.inprocess.words import rules_of
 from tapeproxy.proxy.processes import RunProcesses, listens
 from tapeproxy.proxy.recorded import Recorded, RecordSettings, Within
 from tapeproxy.proxy.recording import recording
@@ -30,7 +31,6 @@ from tapeproxy.proxy.shimming import new_seed
 from tapeproxy.proxy.supervisor import Outcome
 from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError, UsageError
 from tapeproxy.tapes.hosts import is_loopback
-from tapeproxy.tapes.rules import read_rules
 
 _READ = 1 << 16
 
@@ -65,7 +65,7 @@ class Record:
             hosts=dict(hosts or {}),
             upstream_ca=None if upstream_ca is None else Path(upstream_ca),
             shim=False,
-            rules=read_rules(rules),
+            rules=rules_of(rules),
             within=self._within(),
         )
         self._clamp = self._clamped()

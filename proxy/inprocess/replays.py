@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 from tapeproxy.proxy.inprocess.background import Background
 from tapeproxy.proxy.inprocess.children import FORKED, Reports
@@ -22,6 +22,7 @@ from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
 from tapeproxy.proxy.inprocess.tapeline import DirectTransport, TapeLine
 from tapeproxy.proxy.inprocess.tapes import load_again
+from tapeproxy.proxy.inprocess.words import Matching, OnDrift, check_words, rules_of
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.shimming import epoch_ns, reads_of
@@ -33,15 +34,19 @@ from tapeproxy.tapes.hosts import is_loopback, split_authority
 from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.positions import is_within
 from tapeproxy.tapes.recordfields import Json
-from tapeproxy.tapes.rules import read_rules
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.trace import join_parts, part_of
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.conversation import Unsaid
     from tapeproxy.proxy.owntape import OwnTape
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+_INBOX = memoryview(bytearray(1 << 18))
+"""What connections read into: all of them on the background's loop, one after the other."""
+_NO_ROOM = memoryview(b"")
+"""For what TLS would decrypt."""
 _SHOWN = 3
 _ANEW = "if the change is meant, record the tape anew"
 
@@ -86,8 +91,8 @@ class Replay:
         rules: Iterable[str] = (),
         allow: Iterable[str] = (),
         block_network: bool = True,
-        match: Literal["lane", "any"] = "lane",
-        on_drift: Literal["fail", "report"] = "fail",
+        match: Matching = "lane",
+        on_drift: OnDrift = "fail",
     ) -> None:
         """`speed`: None for answers at once, 1.0 as recorded. `rules` as in tapeproxy.toml, added to the tape's own.
 
@@ -107,7 +112,8 @@ class Replay:
         self._clamp: Clamp | None = None
         self._judged: Judged
         self.children = Reports()
-        self._rules = read_rules(rules)
+        check_words(match=match, on_drift=on_drift)
+        self._rules = rules_of(rules)
         self._allow = frozenset(map(_place, allow))
         self._block = block_network
         self._server: TapeServer
@@ -229,6 +235,10 @@ class Replay:
             self._replayer.drift(drift)
         for what in self.children.heard():
             self._replayer.violate(Violation("egress", what, FORKED))
+
+    def unsaid(self) -> "Sequence[Unsaid]":
+        """The WebSockets on which the code has said less than on the tape."""
+        return self._replayer.unsaid()
 
     @property
     def notes(self) -> Sequence[str]:
@@ -366,8 +376,9 @@ def _place(text: str) -> tuple[str, int]:
 
 def _server(replayer: Replayer, speed: float | None) -> TapeServer:
     """A tape server that listens nowhere, on the background's loop."""
-    no_room = memoryview(b"")  # for what TLS would decrypt
-    server = TapeServer(replayer, _no_tls, lambda _host, _port: False, Serving(speed=speed), room=no_room)
+    server = TapeServer(
+        replayer, _no_tls, lambda _host, _port: False, Serving(speed=speed), inbox=_INBOX, room=_NO_ROOM
+    )
     server.loop = Background.get().loop
     return server
 

@@ -42,7 +42,7 @@ def test_without():
 
 
 def test_tests_that_must_fail_say_why(suite: Suite) -> None:
-    for name in ("miss", "swallowed", "thread", "network", "twice"):
+    for name in ("miss", "swallowed", "thread", "network", "twice", "forked"):
         suite.tape(f"test_a/test_{name}", "/one")
     suite.file(
         "test_a",
@@ -76,6 +76,18 @@ def test_twice():
     get("/one"), get("/one")
 
 @pytest.mark.tape
+@pytest.mark.filterwarnings("ignore")
+def test_forked():
+    import os
+    child = os.fork()
+    if not child:
+        try:
+            get("/forked")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+@pytest.mark.tape
 def test_no_tape():
     get("/one")
 
@@ -90,7 +102,7 @@ def test_in_a_fixture(asking):
 """,
     )
     result = suite.run("--tape-mode=none")
-    result.assert_outcomes(failed=6, passed=1, errors=1)
+    result.assert_outcomes(failed=7, passed=1, errors=1)
     result.stdout.fnmatch_lines(
         [
             "*test_miss.tape.jsonl.gz: this request is not on the tape",
@@ -109,6 +121,8 @@ def test_in_a_fixture(asking):
         "*the tape has this request once, and each answer was given out already*",
         "*there is no such tape yet: record it with --tape-mode=once, and commit it",
         "*GET https://api.test/late",
+        "*a process that was forked within a replay asked for this, and was refused*",
+        "there is no tape tapes/test_a/test_no_tape.tape.jsonl.gz",
     ):
         result.stdout.fnmatch_lines([why])
     facts = json.loads((suite.path / ".tapes/failures" / f"{plain('test_a.py::test_miss')}.json").read_text())
@@ -446,6 +460,10 @@ def test_one(tape, tmp_path):
     result.stdout.fnmatch_lines(["*ProgramError*this request is not on the tape*", "*GET http://api.test/two"])
     assert kept(suite, "test_a.py::test_one", ".run1") == [("http://api.test/two", 470, "refused")]
     assert world == ["/one"]
+    suite.file("test_a", "@pytest.mark.tape\ndef test_one(tape):\n    tape.run(['true'])\n")
+    result = suite.run("--tape-mode=verify")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*test_one.run1.tape.jsonl.gz: 1 answers were not asked for: exchange 1"])
 
 
 def test_a_wrong_marker_fails_its_test_and_no_other(suite: Suite) -> None:
@@ -461,15 +479,64 @@ def test_path(): pass
 @pytest.mark.tape(on_drift="ignore")
 def test_word(): pass
 
+@pytest.mark.tape(max_ag="3d")
+def test_name(): pass
+
+@pytest.mark.tape(rules=["ignore-heder x"])
+def test_rule(): pass
+
+@pytest.mark.tape(rules="ignore-header x")
+def test_text(): pass
+
 @pytest.mark.tape
 def test_right(): pass
 """,
     )
     result = suite.run("--tape-mode=none")
-    result.assert_outcomes(passed=1, errors=3)
-    result.stdout.fnmatch_lines(["*on_drift is fail or report, not 'ignore'*"])
-    result.stdout.fnmatch_lines(["*a tape's scope is function, module or session, not 'class'*"])
-    result.stdout.fnmatch_lines(["*a tape's path is a text, not 5*"])
+    result.assert_outcomes(passed=1, errors=6)
+    for said in (
+        "*on_drift is fail or report, not 'ignore'*",
+        "*a tape's scope is function, module or session, not 'class'*",
+        "*a tape's path is a text, not 5*",
+        "*the marker tape and tape_config have no 'max_ag'*",
+        "*perhaps max_age is meant*",
+        "*rules: 'ignore-heder' is no rule; there are *",
+        "*rules are a list of texts, not 'ignore-header x'*",
+    ):
+        result.stdout.fnmatch_lines([said])
+
+
+def test_folders_that_cannot_be_written(suite: Suite) -> None:
+    suite.tape("test_a/test_miss", "/one")
+    suite.file("test_a", "@pytest.mark.tape\ndef test_miss(): get('/two')\n")
+    (suite.path / ".tapes").write_text("no folder")
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*this request is not on the tape", "what the replay knows could not be written: *"])
+    result = suite.run("--tape-mode=none", "--tape-report=.tapes/report.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --tape-report: *report.json cannot be written: *"])
+
+
+def test_tests_in_folders_in_any_order(suite: Suite) -> None:
+    """Two files of one name, each with a conftest of its own and tapes beside it; run backwards by two workers."""
+    text = "import httpx, pytest\n\ndef get(path): return httpx.get('https://api.test' + path).text\n"
+    for folder, asked in (("x", "/one"), ("y", "/two")):
+        (suite.path / folder).mkdir()
+        suite.tape(f"test_a/test_{folder}", asked).rename(suite.path / folder / "own.tape.jsonl.gz")
+        (suite.path / folder / "conftest.py").write_text(
+            "import pytest\n\n@pytest.fixture(scope='session')\n"
+            f"def tape_config(): return {{'rules': ['ignore-query {folder}'], 'on_drift': 'report'}}\n"
+        )
+        (suite.path / folder / "test_a.py").write_text(
+            f"{text}@pytest.mark.tape('own.tape.jsonl.gz')\n"
+            f"def test_it(): assert get('{asked}?{folder}=1') == '{asked}'\n"
+        )
+    (suite.path / "conftest.py").write_text(
+        "import pytest\n\n@pytest.hookimpl(trylast=True)\ndef pytest_collection_modifyitems(items): items.reverse()\n"
+    )
+    more = ("--import-mode=importlib", "-p", "xdist", "-n", "2")
+    suite.run("--tape-mode=verify", *more).assert_outcomes(passed=2)
 
 
 def test_a_tape_that_was_interrupted_is_said_to_be(suite: Suite) -> None:

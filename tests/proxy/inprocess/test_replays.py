@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpcore
 import httpx
@@ -24,7 +25,7 @@ from origin import Call, Origin
 
 import tapeproxy
 from tapeproxy.proxy.inprocess.replays import Replay, TapeViolationError
-from tapeproxy.tapes.errors import NoTapeError
+from tapeproxy.tapes.errors import NoTapeError, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -290,3 +291,17 @@ def test_a_connection_of_a_replay_that_is_over_is_dead(tape: Path) -> None:
         late.sock.sendall(b"GET /one HTTP/1.1\r\nHost: api.test\r\n\r\n")
     connection.close()
     late.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"match": "lanes"}, "match is lane or any, not 'lanes'"),
+        ({"on_drift": "ignore"}, "on_drift is fail or report, not 'ignore'"),
+        ({"rules": ["ignore-heder x"]}, "rules: 'ignore-heder' is no rule"),
+        ({"rules": "ignore-header x"}, "rules are a list of texts"),
+    ],
+)
+def test_a_wrong_word_is_refused_before_anything_is_opened(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        tapeproxy.replay("no.tape.jsonl.gz", **given)

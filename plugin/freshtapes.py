@@ -1,0 +1,34 @@
+"""New tapes of a test, until it has passed: where they lie, and how they come into the place of the old ones."""
+
+import os
+from pathlib import Path
+
+
+def fresh(path: Path) -> Path:
+    """Where a tape is until its test has passed: a failing test must leave no tape to be replayed for ever."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(f".{os.getpid()}.{path.name}")
+
+
+def settle(new: Path, path: Path | None) -> None:
+    """Put a new tape into its place, or remove it."""
+    if path is None:
+        new.unlink(missing_ok=True)
+    elif new.exists():
+        new.replace(path)
+
+
+def put_beside(new: Path, path: Path, *, accept: bool) -> str:
+    """Leave a new tape beside the old one, or, if it is accepted already, in its place. How it differs, in lines."""
+    from tapeproxy.plugin.changes import change_lines
+    from tapeproxy.proxy.pending import new_beside, replace_tape
+    from tapeproxy.proxy.tapefile import load
+    from tapeproxy.tapes.tapediff import diff_tapes
+
+    diff = diff_tapes(load(path)[0], load(new)[0])
+    said = ", ".join(f"{number} {kind}" for kind, number in diff.counts().items() if number)
+    beside = new_beside(path)
+    new.replace(beside)
+    if accept:
+        replace_tape(path, beside, keep=False)
+    return "\n".join((said, *change_lines(diff)))
