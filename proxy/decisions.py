@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tapeproxy.tapes.answers import Answer
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.lanes import LaneTag
+from tapeproxy.tapes.largebodies import LargeBody
 from tapeproxy.tapes.matching import Ask
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.violations import Violation
@@ -14,12 +15,15 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A request as the client sent it. `url` is absolute; `port` is the client's own, 0 where it is not known."""
+    """A request as the client sent it. `url` is absolute; `port` is the client's own, 0 where it is not known.
+
+    A `body` of more than `largebodies.LARGE` bytes need not be in memory.
+    """
 
     method: bytes
     url: bytes
     headers: Headers
-    body: bytes
+    body: bytes | LargeBody
     http10: bool = False
     port: int = 0
 

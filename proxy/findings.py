@@ -1,6 +1,6 @@
 """What counts against a replay, as it is found: violations, drifts, and what is worth a note. Tells who listens."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ from tapeproxy.proxy.decisions import Live
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.identity import read_body, read_target
 from tapeproxy.tapes.lanes import LaneTag
+from tapeproxy.tapes.largebodies import first_difference
 from tapeproxy.tapes.matching import Ask, Index, Miss
 from tapeproxy.tapes.positions import compare_positions, knows_sleeps
 from tapeproxy.tapes.reading import Reading
@@ -102,9 +103,18 @@ def compared(live: Live, status: int, headers: Headers, body: bytes, reading: Re
     return Drift(summary_line(live.ask), what, tuple(found))
 
 
-def missed(miss: Miss, index: Index, tag: LaneTag | None) -> Violation:
-    """The violation of asking what the tape has no answer for, and why it has none."""
+def missed(
+    miss: Miss, index: Index, tag: LaneTag | None, large: "Callable[[int], Difference | None] | None" = None
+) -> Violation:
+    """The violation of asking what the tape has no answer for, and why it has none.
+
+    `large(number)` says where a large body is no longer that of the exchange.
+    """
     explanation = explained(miss, index)
+    if large is not None and explanation.nearest is not None and not explanation.nearest_used:
+        parted = large(explanation.nearest)
+        if parted is not None:
+            explanation = replace(explanation, differences=(*explanation.differences, parted))
     if miss.used and miss.elsewhere is None:
         times = "once" if miss.used == 1 else f"{miss.used} times"
         what = f"the tape has this request {times}, and each answer was given out already"
@@ -114,6 +124,17 @@ def missed(miss: Miss, index: Index, tag: LaneTag | None) -> Violation:
         return Violation("lane", explanation.request, what, explanation, tag)
     what = "this request is not on the tape"
     return Violation("miss", explanation.request, what, explanation, tag, miss.ask)
+
+
+def parting(taped: Exchange, now: Iterable[bytes]) -> "Difference | None":
+    """Where a large body is no longer the taped one."""
+    from tapeproxy.tapes.differences import Difference
+
+    found = first_difference(taped.sent_pieces(), now)
+    if found is None:
+        return None
+    at, was, is_now = found
+    return Difference(f"body, from byte {at} on", repr(was)[1:], repr(is_now)[1:])
 
 
 def explained(miss: Miss, index: Index) -> "Explanation":

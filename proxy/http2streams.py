@@ -14,6 +14,7 @@ import httptools
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
 
+from tapeproxy.proxy.bodyspool import BodySpool
 from tapeproxy.proxy.decisions import Asked, Joined
 from tapeproxy.proxy.requestreader import MAX_BODY
 from tapeproxy.proxy.turns import Turns
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.tapeserver import TapeServer
     from tapeproxy.tapes.answers import Finish
     from tapeproxy.tapes.differences import Difference
+    from tapeproxy.tapes.largebodies import LargeBody
     from tapeproxy.tapes.records import Headers
 
 _HIGH, _LOW = 1 << 18, 1 << 16
@@ -102,8 +104,7 @@ class Stream:
         self._pseudo = pseudo
         self._headers = headers
         self._method = pseudo.get(b":method", b"")
-        self._body: list[bytes] = []
-        self._size = 0
+        self._body = BodySpool(headers)
         self._turns = Turns(server, self)
         self._translator = Translator(head_only=self._method == b"HEAD")
         self._outbox: deque[bytes | memoryview] = deque()
@@ -134,17 +135,16 @@ class Stream:
 
     def take(self, data: bytes) -> None:
         """A piece of the request's body."""
-        self._size += len(data)
         if self._duplex is not None and not self._gone:
             self._compare(self._duplex, self._duplex.take(data))
             return
         if self.answers or self._gone:
             return
-        if self._size > MAX_BODY:
+        if self._body.size + len(data) > MAX_BODY:
             what = f"the request's body is larger than {MAX_BODY} bytes"
             self._refuse(Violation("too-large", self._line(), what))
             return
-        self._body.append(data)
+        self._body.take(data)
         if self._grpc and data:
             # Not at once: the end of most calls comes with what they say.
             self._server.loop.call_soon(self._join)
@@ -165,14 +165,13 @@ class Stream:
             what = "a request could not be read: it has no method or no path"
             self._refuse(Violation("malformed", self._line(), what))
             return
-        asked = self._so_far(path)
-        self._body = []
+        asked = self._asked_for(path, self._body.finish())
+        self._body = BodySpool(())
         self.answers = True
         self._turns.add(asked, keep=True)
 
-    def _so_far(self, path: bytes) -> Asked:
+    def _asked_for(self, path: bytes, body: bytes | LargeBody) -> Asked:
         connection = self._talk.connection
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         return Asked(self._method, connection.absolute(path, self._headers), self._headers, body, port=connection.port)
 
     def _join(self) -> None:
@@ -180,22 +179,23 @@ class Stream:
         path = self._pseudo.get(b":path")
         if self.heard or self.answers or self.closing or not path:
             return
-        asked = self._so_far(path)
-        if not split_messages(asked.body)[0]:
+        body = self._body.in_memory
+        if body is None or not split_messages(body)[0]:
             return
+        asked = self._asked_for(path, body)
         replayer = self._server.replayer
         if replayer.known is not None:  # the tape is still being read
             self._server.waiting.append(self._join)
             return
         try:
             self._server.before_request()
-            joined = replayer.join(asked)
+            joined = replayer.join(asked, body)
         except Exception as error:
             self._turns.fail(error, asked)
             return
         if joined is None:
             return
-        self._asked, self._body = asked, []
+        self._asked, self._body = asked, BodySpool(())
         self.answers = True
         if isinstance(joined, Joined):
             self._duplex = joined.duplex
@@ -219,7 +219,7 @@ class Stream:
     def _refuse(self, violation: Violation) -> None:
         self._server.replayer.violate(violation)
         self.answers = True
-        self._body = []
+        self._body = BodySpool(())
         self._turns.add(violation, keep=True)
 
     def _line(self) -> str:

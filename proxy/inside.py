@@ -93,13 +93,17 @@ async def relay_exchange(
             break
     else:
         return None
+    sending: asyncio.Task[None] | None = None
     try:
         connected(writer.get_extra_info("sockname")[1])
-        writer.write(request_bytes(asked))
+        # Both at once: a server may answer, and read no more.
+        sending = asyncio.create_task(_send(asked, writer))
         return await _listen(reader, asked, outlet, heard)
     except OSError:
         return None
     finally:
+        if sending is not None:
+            sending.cancel()
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
@@ -170,8 +174,19 @@ async def _listen(
     return False
 
 
-def request_bytes(asked: Asked) -> bytes:
-    """The request as a server of the run hears it."""
+async def _send(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    if isinstance(asked.body, bytes):
+        writer.write(request_head(asked) + asked.body)
+        return
+    writer.write(request_head(asked))
+    with contextlib.suppress(OSError):  # the server left, which is heard where its answer is
+        for piece in asked.body.pieces():
+            writer.write(piece)
+            await writer.drain()
+
+
+def request_head(asked: Asked) -> bytes:
+    """The head of a request as a server of the run hears it."""
     after_scheme = asked.url.partition(b"://")[2]
     slash = after_scheme.find(b"/")
     target = after_scheme[slash:] if slash >= 0 else b"/"
@@ -179,6 +194,7 @@ def request_bytes(asked: Asked) -> bytes:
     headers = [(name, value) for name, value in asked.headers if name.lower() not in _HOP]
     if b"transfer-encoding" in names:
         headers = [(name, value) for name, value in headers if name.lower() != b"transfer-encoding"]
-        headers.append((b"content-length", b"%d" % len(asked.body)))
+        size = len(asked.body) if isinstance(asked.body, bytes) else asked.body.size
+        headers.append((b"content-length", b"%d" % size))
     lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
-    return asked.method + b" " + target + b" HTTP/1.1\r\n" + lines + b"\r\n" + asked.body
+    return asked.method + b" " + target + b" HTTP/1.1\r\n" + lines + b"\r\n"

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from tapeproxy.tapes.differences import Difference
 
 
-def join(replayer: "Replayer", asked: Asked) -> Joined | Violation | None:
+def join(replayer: "Replayer", asked: Asked, said: bytes) -> Joined | Violation | None:
     """What to do with a call of which more is to come; None: wait until all is there.
 
-    `asked.body` is what has come, at least one message. A call is joined with a taped one that began alike, and in
+    `said` is what has come, at least one message. A call is joined with a taped one that began alike, and in
     which the server did not wait for the end; it can't be told in any other way who is to go on.
     """
     ask, tag = replayer.read(replayer.lead(asked))
@@ -32,7 +32,7 @@ def join(replayer: "Replayer", asked: Asked) -> Joined | Violation | None:
     different: Violation | None = None
     for card in cards:
         duplex = Duplex(card.exchange, lambda message: replayer.redactor.body(ask.headers, message))
-        difference = duplex.take(asked.body)
+        difference = duplex.take(said)
         alike = difference is None
         if card.used or (alike and not overlaps(duplex.exchange)):
             if not card.used:
@@ -46,7 +46,7 @@ def join(replayer: "Replayer", asked: Asked) -> Joined | Violation | None:
         replayer.untagged(asked.port)
     if different is not None:
         return replayer.violate(different)
-    return replayer.miss(Miss(replayer.redacted(ask), len(cards)), tag)
+    return replayer.miss(Miss(replayer.redacted(ask, said), len(cards)), tag)
 
 
 def _joined(replayer: "Replayer", duplex: Duplex, card: Card, asking: tuple[Ask, LaneTag | None]) -> Joined | Violation:

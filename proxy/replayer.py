@@ -4,13 +4,13 @@ What is asked and decided are values of `decisions`. One long class, for every r
 that matters; what only some replays need is in modules of its own (`injecting`, `joining`, `conversation`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tapeproxy.proxy.decisions import Asked, Decision, Held, Joined, Live, Upstream
-from tapeproxy.proxy.findings import Findings, compared, explained, missed
+from tapeproxy.proxy.findings import Findings, compared, explained, missed, parting
 from tapeproxy.tapes.answers import SWITCHED, Answer, dropped, flaw, render
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
@@ -19,6 +19,7 @@ from tapeproxy.tapes.hosts import MCP_STDIO, is_loopback, is_mcp_stdio
 from tapeproxy.tapes.identity import origin_of, parse_target
 from tapeproxy.tapes.interleaving import Wait
 from tapeproxy.tapes.lanes import LaneTag, split_tag
+from tapeproxy.tapes.largebodies import LARGE, LargeBody, is_stand_in, stand_in
 from tapeproxy.tapes.machine import Fact, Facts, facts_of, marks, usable
 from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
 from tapeproxy.tapes.order import CompletionOrder
@@ -169,13 +170,13 @@ class Replayer:
             return self.violate(passed)
         loopback = is_loopback(target.host)
         if loopback and self.owns_port(target.port):
-            return self._live(target.host, target.port, self.redacted(ask), tag)
+            return self._live(target.host, target.port, self.redacted(ask, asked.body), tag)
         if tag is not None:
             self.order.asked(tag.lane)
         if self.faults is not None:
             from tapeproxy.proxy.injecting import inject  # most replays have no faults
 
-            decision = inject(self, self.faults, self.redacted(ask), (target, tag), asked.http10)
+            decision = inject(self, self.faults, self.redacted(ask, asked.body), (target, tag), asked.http10)
             if decision is not None:
                 return decision
         # A message to an MCP server on stdio can't go out: there is no such host.
@@ -184,7 +185,7 @@ class Replayer:
             return Upstream()
         if hit := self.index.take_exact(ask):
             return self.serve(hit.exchange, ask, tag, asked.http10)
-        ask = self.redacted(ask)
+        ask = self.redacted(ask, asked.body)
         found = self._take(ask)
         if isinstance(found, Hit):
             return self.serve(found.exchange, ask, tag, asked.http10)
@@ -194,7 +195,7 @@ class Replayer:
         if goes_out:
             return Upstream()
         self._witness(None, ask, tag)
-        return self.miss(found, tag)
+        return self.miss(found, tag, asked.body)
 
     def lead(self, asked: Asked) -> Asked:
         """The request as it is meant, if it came by a front; its answer leads back there."""
@@ -214,13 +215,18 @@ class Replayer:
         if self.reading.rules and self.reading.rules.headers():
             headers = self.redactor.headers(headers)
         lane = None if tag is None else tag.lane
-        return Ask(asked.method, self._redact_url(asked.url), headers, asked.body, lane=lane, reading=self.reading), tag
+        body = asked.body
+        if not isinstance(body, bytes):
+            body = body.stand_in
+        elif len(body) > LARGE:
+            body = stand_in(headers, (body,))
+        return Ask(asked.method, self._redact_url(asked.url), headers, body, lane=lane, reading=self.reading), tag
 
-    def join(self, asked: Asked) -> Joined | Violation | None:
+    def join(self, asked: Asked, said: bytes) -> Joined | Violation | None:
         """What to do with a call of gRPC of which more is to come: see `joining.join`."""
         from tapeproxy.proxy.joining import join  # most replays have no such calls
 
-        return join(self, asked)
+        return join(self, asked, said)
 
     def parted(self, asked: Asked, duplex: "Duplex", difference: "Difference") -> Violation:
         """A call went on otherwise than the taped one that it was joined with."""
@@ -291,14 +297,21 @@ class Replayer:
 
         return PositionIndex(self.tape.exchanges, reading=self.reading)
 
-    def redacted(self, ask: Ask) -> Ask:
-        """The request with its body as it would be on a tape."""
-        headers, body = self.redactor.message(ask.headers, ask.body)
+    def redacted(self, ask: Ask, body: bytes | LargeBody) -> Ask:
+        """The request with its body as it would be on a tape; in clear that is `body`."""
+        if not isinstance(body, bytes) or len(body) > LARGE:
+            headers = self.redactor.headers(ask.headers)
+            return ask._replace(headers=headers, body=stand_in(headers, self._redacted_pieces(headers, body)))
+        headers, clean = self.redactor.message(ask.headers, body)
         if ask.url.partition(b"?")[0].endswith(_COMMANDS):
             from tapeproxy.tapes.mcptaping import redacted_command
 
-            body = redacted_command(self.redactor, ask.body)
-        return ask._replace(headers=headers, body=body)
+            clean = redacted_command(self.redactor, body)
+        return ask._replace(headers=headers, body=clean)
+
+    def _redacted_pieces(self, headers: Headers, body: bytes | LargeBody) -> Iterator[bytes]:
+        pieces = (body,) if isinstance(body, bytes) else body.pieces()
+        return self.redactor.pieces(headers, pieces)
 
     def _inside(self, ask: Ask) -> Ask:
         return ask._replace(inside=True)
@@ -388,6 +401,10 @@ class Replayer:
             return Wait.NOT
         return self.order.wait(exchange)
 
-    def miss(self, miss: Miss, tag: LaneTag | None) -> Violation:
-        """Count a request that the tape has no answer for, and say why it has none."""
-        return self.violate(missed(miss, self.index, tag))
+    def miss(self, miss: Miss, tag: LaneTag | None, body: bytes | LargeBody = b"") -> Violation:
+        """Count a request that the tape has no answer for, and why it has none. `body`: in clear, if it is large."""
+
+        def large(nearest: int) -> "Difference | None":
+            return parting(self.tape.exchanges[nearest - 1], self._redacted_pieces(miss.ask.headers, body))
+
+        return self.violate(missed(miss, self.index, tag, large if is_stand_in(miss.ask.body) else None))

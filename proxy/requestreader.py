@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import httptools
 
+from tapeproxy.proxy.bodyspool import BodySpool
+from tapeproxy.tapes.largebodies import LargeBody
 from tapeproxy.tapes.records import Headers
 
 MAX_HEAD = 1 << 18
@@ -20,7 +22,7 @@ class Incoming(NamedTuple):
     method: bytes
     url: bytes
     headers: Headers
-    body: bytes
+    body: bytes | LargeBody
     http10: bool
     keep: bool
 
@@ -82,8 +84,8 @@ class RequestReader:
     def _clear(self) -> None:
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
-        self._head_size = self._body_size = self._fed = 0
+        self._body: BodySpool | None = None
+        self._head_size = self._fed = 0
         self._head_done = False
         self._began_now = False
         self.expects = False
@@ -114,15 +116,16 @@ class RequestReader:
         self.expects = any(value.lower() == b"100-continue" for value in expected)
 
     def on_body(self, data: bytes) -> None:
-        self._body_size += len(data)
-        if self._body_size > MAX_BODY:
+        if self._body is None:
+            self._body = BodySpool(tuple(self._headers))
+        if self._body.size + len(data) > MAX_BODY:
             raise _TooLargeError(f"the request's body is larger than {MAX_BODY} bytes")
-        self._body.append(data)
+        self._body.take(data)
 
     def on_message_complete(self) -> None:
         self.reading = self.expects = False
         parser = self._parser
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        body = b"" if self._body is None else self._body.finish()
         keep = parser.should_keep_alive() and not parser.should_upgrade()
         http10 = parser.get_http_version() == "1.0"
         self.requests.append(

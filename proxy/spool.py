@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, NamedTuple, overload
 
-from tapeproxy.tapes.exchanges import Chunk, Exchange, Shelved
+from tapeproxy.tapes.exchanges import Chunk, Exchange, Shelved, compared
 from tapeproxy.tapes.records import Like
 
 
@@ -51,10 +51,10 @@ class _LargeChunk(Chunk):
     """A chunk of a large body, on disk."""
 
     __slots__ = ("file", "piece")
-    file: "_File"
+    file: "SpoolFile"
     piece: _Piece
 
-    def __init__(self, t: int | None, file: "_File", piece: _Piece) -> None:
+    def __init__(self, t: int | None, file: "SpoolFile", piece: _Piece) -> None:
         for name, value in (("t", t), ("file", file), ("piece", piece)):
             object.__setattr__(self, name, value)
 
@@ -79,7 +79,7 @@ class _Out:
 class SpooledExchanges(Shelved):
     """Exchanges by place: in memory, or read from the spool each time."""
 
-    def __init__(self, items: list[Exchange | _Out], file: "_File") -> None:
+    def __init__(self, items: list[Exchange | _Out], file: "SpoolFile") -> None:
         self._items = items
         self._file = file
 
@@ -108,12 +108,13 @@ class SpooledExchanges(Shelved):
             return item
         return item.rest if isinstance(item.rest, Exchange) else _thaw(self._file.get(item.rest), self._file)
 
-    def request_body(self, at: int) -> bytes:
+    def compared_body(self, at: int) -> bytes:
         # A miss compares its request with every one on the tape: no exchange is put together for that.
         item = self._items[at]
         if isinstance(item, Exchange):
-            return item.request_body
-        return self._body(item) + b"".join([chunk.data for chunk in self.answer(at).uploads])
+            return item.compared_body
+        rest = self.answer(at)
+        return compared(rest.request.headers, self._body(item), rest.uploads)
 
     def _body(self, item: _Out) -> bytes:
         pieces = array("Q", self._file.get(item.body))
@@ -125,7 +126,7 @@ class Spool:
 
     def __init__(self, budget: Budget = BUDGET) -> None:
         self._whole, self._bodiless = budget
-        self._file = _File()
+        self._file = SpoolFile()
         self._items: list[Exchange | _Out] = []
         self._early: set[int] = set()
         self._open: dict[int, int] = {}  # bytes of chunks of exchanges that have not ended
@@ -223,11 +224,11 @@ def _frozen(chunk: Chunk) -> "tuple[int | None, bytes | _Piece]":
     return chunk.t, chunk.piece if isinstance(chunk, _LargeChunk) else chunk.data
 
 
-def _thawed(t: int | None, data: "bytes | _Piece", file: "_File") -> Chunk:
+def _thawed(t: int | None, data: "bytes | _Piece", file: "SpoolFile") -> Chunk:
     return Chunk(t, data) if isinstance(data, bytes) else _LargeChunk(t, file, data)
 
 
-def _thaw(data: bytes, file: "_File") -> Exchange:
+def _thaw(data: bytes, file: "SpoolFile") -> Exchange:
     # Nobody else can have written it: the file has no name.
     number, index, request, response, chunks, uploads, end, frames = pickle.loads(data)
     return Exchange(
@@ -242,7 +243,7 @@ def _thaw(data: bytes, file: "_File") -> Exchange:
     )
 
 
-class _File:
+class SpoolFile:
     """Bytes put one after the other into a file without a name. `full`: no more can be put. For any thread."""
 
     def __init__(self) -> None:

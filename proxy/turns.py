@@ -217,10 +217,11 @@ class Turns:
             self._line.refuse(decision, body=turn.method != b"HEAD")
             self._finish("close")
         elif isinstance(decision, Live) and _is_upgrade(turn):
-            from tapeproxy.proxy.inside import Relay, request_bytes
+            from tapeproxy.proxy.inside import Relay, request_head
 
             # What follows is no HTTP: the client and the server of the run have it between them.
-            self._line.switch(Relay(decision.host, decision.port, request_bytes(turn)))
+            said = turn.body if isinstance(turn.body, bytes) else b""
+            self._line.switch(Relay(decision.host, decision.port, request_head(turn) + said))
         elif isinstance(decision, Live):
             self._task = self._server.loop.create_task(self._live(turn, decision, keep))
         elif isinstance(decision, Upstream):

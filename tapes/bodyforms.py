@@ -13,7 +13,7 @@ class Body(NamedTuple):
     """A canonical body. `canonical` is what is compared, `value` the same for people, by `form`:
 
     json: the value; lines: a list of JSON values; form: pairs; multipart: a list of `PartValue` (in version 1 bytes);
-    bytes, empty: bytes.
+    bytes, empty: bytes; large: what stands for it (`largebodies`).
     """
 
     form: str

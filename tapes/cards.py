@@ -7,6 +7,7 @@ from blake3 import blake3
 
 from tapeproxy.tapes.exchanges import Exchange, Shelved
 from tapeproxy.tapes.identity import Identity, identify, place_key, read_target
+from tapeproxy.tapes.largebodies import is_stand_in
 from tapeproxy.tapes.reading import PLAIN, Reading
 from tapeproxy.tapes.records import Headers
 
@@ -15,7 +16,10 @@ type Size = tuple[int, int]
 
 
 class Ask(NamedTuple):
-    """A request looking for its answer, redacted, and how it is to be read. `url` is absolute, `body` as sent."""
+    """A request looking for its answer, redacted, and how it is to be read. `url` is absolute.
+
+    `body` is as it was sent, or what stands for a large one.
+    """
 
     method: bytes
     url: bytes
@@ -83,13 +87,14 @@ class Card:
     The exchange itself, with its bodies, may lie on disk: it is read there for each use of `exchange` and `ask`.
     """
 
-    __slots__ = ("_at", "_exchanges", "_key", "_reading", "inside", "number", "size", "used")
+    __slots__ = ("_at", "_exchanges", "_key", "_reading", "_stand_in", "inside", "number", "size", "used")
 
     def __init__(self, exchanges: Shelved, at: int, number: int, ask: Ask) -> None:
         self._exchanges = exchanges
         self._at = at
         self._reading = ask.reading
         self._key: bytes | None = None
+        self._stand_in = ask.body if is_stand_in(ask.body) else None  # which takes a look at all of the body
         self.number = number
         self.inside = ask.inside
         self.size = ask.size()
@@ -102,7 +107,8 @@ class Card:
     @property
     def ask(self) -> Ask:
         """Its request."""
-        return ask_of(self._exchanges.answer(self._at), self._exchanges.request_body(self._at), self._reading)
+        body = self._exchanges.compared_body(self._at) if self._stand_in is None else self._stand_in
+        return ask_of(self._exchanges.answer(self._at), body, self._reading)
 
     @property
     def loose(self) -> bool:
@@ -148,6 +154,6 @@ class Cards(Sequence[Exchange]):
 
 
 def ask_of(exchange: Exchange, body: bytes, reading: Reading) -> Ask:
-    """The request of a taped exchange, whose body is `body`."""
+    """The request of a taped exchange, of whose body `body` is compared."""
     request = exchange.request
     return Ask(request.method, request.url, request.headers, body, request.inside, request.lane, reading)

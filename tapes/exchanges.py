@@ -6,10 +6,12 @@ Where the exchanges of a tape are kept while it is put together is the caller's 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal, Protocol
 
 from tapeproxy.tapes.decoder import Entry
 from tapeproxy.tapes.errors import Place, TapeFormatError
+from tapeproxy.tapes.largebodies import LARGE, stand_in
 from tapeproxy.tapes.records import (
     Chunks,
     Clock,
@@ -20,6 +22,7 @@ from tapeproxy.tapes.records import (
     Exit,
     Frame,
     Head,
+    Headers,
     Lane,
     LaneEnd,
     Like,
@@ -68,6 +71,18 @@ class Exchange:
         return body if not self.uploads else body + b"".join(chunk.data for chunk in self.uploads)
 
     @property
+    def compared_body(self) -> bytes:
+        """What a request is compared with: the request's body, or what stands for a large one (`largebodies`)."""
+        assert isinstance(self.request.body, bytes)  # the decoder resolves references
+        return compared(self.request.headers, self.request.body, self.uploads)
+
+    def sent_pieces(self) -> Iterator[bytes]:
+        """The request's body in pieces, which may each be read from elsewhere."""
+        assert isinstance(self.request.body, bytes)  # the decoder resolves references
+        yield self.request.body
+        yield from (chunk.data for chunk in self.uploads)
+
+    @property
     def response_body(self) -> bytes:
         """The body as it came, with its content coding."""
         return b"".join(chunk.data for chunk in self.chunks)
@@ -80,9 +95,16 @@ class Shelved(Sequence[Exchange]):
         """The exchange at `at`, perhaps with a reference for its request's body."""
         return self[at]
 
-    def request_body(self, at: int) -> bytes:
-        """The body of its request, uploads and all."""
-        return self[at].request_body
+    def compared_body(self, at: int) -> bytes:
+        """See `Exchange`."""
+        return self[at].compared_body
+
+
+def compared(headers: Headers, body: bytes, uploads: Sequence[Chunk]) -> bytes:
+    """What is compared of a taped request's body: all that was sent, or what stands for it if that is large."""
+    if len(body) + sum(chunk.size for chunk in uploads) > LARGE:
+        return stand_in(headers, chain((body,), (chunk.data for chunk in uploads)))
+    return body + b"".join([chunk.data for chunk in uploads]) if uploads else body
 
 
 def outlines(exchanges: Sequence[Exchange]) -> Iterator[Exchange]:

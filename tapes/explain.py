@@ -114,7 +114,7 @@ def explain(miss: Miss, index: Index) -> Explanation:
         tuple(islice(_context(miss.ask, near), _MOST_DIFFERENCES)),
         waiting,
         len(left),
-        tool_changes(offered(request.headers, near.exchange.request_body), offered(miss.ask.headers, miss.ask.body)),
+        tool_changes(offered(request.headers, near.exchange.compared_body), offered(miss.ask.headers, miss.ask.body)),
     )
 
 
@@ -131,7 +131,7 @@ def _why(miss: Miss, near: Near, found: int) -> str:
 
 def _context(ask: Ask, near: Near) -> Iterator[ContextChange]:
     taped = near.exchange
-    before = read_messages(taped.request.url, taped.request.headers, taped.request_body)
+    before = read_messages(taped.request.url, taped.request.headers, taped.compared_body)
     after = read_messages(ask.url, ask.headers, ask.body)
     return context_changes(before, after) if before and after else iter(())
 

@@ -261,8 +261,8 @@ class _Kept(Shelved):
         place = self._places[at]
         return self._changed.get(place + 1) or self._base.answer(place)
 
-    def request_body(self, at: int) -> bytes:
-        return self._base.request_body(self._places[at])
+    def compared_body(self, at: int) -> bytes:
+        return self._base.compared_body(self._places[at])
 
 
 def _check(tape: Tape, number: int, inside: set[int]) -> None:

@@ -180,7 +180,7 @@ class Index:
             exchange = self._exchanges[at]
             if exchange.response is None and exchange.end is None:
                 continue
-            ask = ask_of(exchange, exchange.request_body, self._reading)
+            ask = ask_of(exchange, exchange.compared_body, self._reading)
             card = Card(self._exchanges, at, exchange.number, ask)
             shelf = self._shelves.setdefault(ask.lane if self._by_lane else None, _Shelf())
             try:

@@ -10,6 +10,7 @@ from typing import Final
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hints import CALLS, HINTS
+from tapeproxy.tapes.largebodies import is_stand_in
 from tapeproxy.tapes.records import Chunks, End, Exit, Frame, Head, Record, Request, Response, Seal, Value
 
 _TOLD: Final = HINTS - {*CALLS}
@@ -37,6 +38,7 @@ def minimized_records(
     kept = {exchange.index: exchange for exchange in served.exchanges if exchange.number in asked}
     reads = dict(served.values)
     inside: set[int] = set()
+    large: set[int] = set()
     places: dict[int, int] = {}
     sent: dict[int, int] = {}
     place = 0
@@ -49,10 +51,12 @@ def minimized_records(
                 inside.add(index)
             case Request():
                 out = _request(record, asked[kept[index].number]) if index in kept else None
+                if index in kept and is_stand_in(asked[kept[index].number].ask.body):
+                    large.add(index)
             case Response() | Frame() | End() if record.of not in inside:
                 out = record if record.of in kept else None
             case Chunks() if record.of not in inside:
-                out = _chunks(record, kept.get(record.of), sent)
+                out = _chunks(record, kept.get(record.of), sent, large=record.of in large)
             case Value():
                 out = _value(reads[index], made)
             case Exit() | Seal():
@@ -79,16 +83,19 @@ def _value(read: Value, made: Mapping[tuple[str, int], Value]) -> Value | None:
 
 def _request(record: Request, step: Step) -> Request:
     ask, tag = step.ask, step.tag
-    made = dataclasses.replace(record, method=ask.method, url=ask.url, headers=ask.headers, body=ask.body)
+    body = record.body if is_stand_in(ask.body) else ask.body
+    made = dataclasses.replace(record, method=ask.method, url=ask.url, headers=ask.headers, body=body)
     if tag is None:
         return made
     return dataclasses.replace(made, lane=tag.lane, n=tag.n, reads=tag.reads, sleeps=tag.sleeps, awake=tag.awake)
 
 
-def _chunks(record: Chunks, exchange: Exchange | None, sent: dict[int, int]) -> Chunks | None:
-    """The record with the pieces of the answer that was given; uploads are in the request already."""
-    if exchange is None or record.to == "server":
+def _chunks(record: Chunks, exchange: Exchange | None, sent: dict[int, int], *, large: bool) -> Chunks | None:
+    """The record with the pieces of the answer that was given; uploads that are not `large` are in the request."""
+    if exchange is None:
         return None
+    if record.to == "server":
+        return record if large else None
     at = sent.get(record.of, 0)
     sent[record.of] = at + len(record.parts)
     pieces = [chunk.data for chunk in exchange.chunks[at : at + len(record.parts)]]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.largebodies import is_stand_in
 from tapeproxy.tapes.records import Chunks, End, Note, Record, Request, Response
 from tapeproxy.tapes.requestlines import shorten, summary_line
 from tapeproxy.tapes.violations import REASON, STATUS, Drift, Violation
@@ -53,6 +54,8 @@ def _exchange(asked: Asked, index: int, taped: Callable[[int], Exchange]) -> Ite
         return
     exchange = taped(step.exchange)
     yield _request(asked, replace(exchange.request, source="reused"))
+    if is_stand_in(step.ask.body):
+        yield from (Chunks(t=t, of=index, to="server", parts=((0, chunk.data),)) for chunk in exchange.uploads)
     if exchange.response is not None:
         yield replace(exchange.response, t=t, of=index)
     if exchange.chunks:
@@ -69,7 +72,8 @@ def _request(asked: Asked, like: Request) -> Request:
         method=ask.method,
         url=ask.url,
         headers=ask.headers,
-        body=ask.body,
+        # Of a large one that was found the content is the taped one's; of another it is not kept.
+        body=like.body if is_stand_in(ask.body) and like.url else ask.body,
         lane=None,
         n=None,
         reads=None,

@@ -8,7 +8,7 @@ in record and replay, because a request's identity is computed over redacted con
 import binascii
 import re
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -144,6 +144,13 @@ class Redactor:
             return clean, redacted
         was, now = b"%d" % len(body), b"%d" % len(redacted)
         return tuple((n, now if n.lower() == b"content-length" and v == was else v) for n, v in clean), redacted
+
+    def pieces(self, headers: Headers, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The pieces of a body that is too large to be seen whole, redacted as it is on a tape."""
+        stream = self.stream(headers)
+        for piece in pieces:
+            yield from (data for _, data in stream.feed(0, piece))
+        yield from (data for _, data in stream.finish())
 
     def text(self, text: str) -> str:
         """`content` for text."""

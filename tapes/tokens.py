@@ -62,6 +62,19 @@ def token_spans(data: bytes) -> Iterator[tuple[int, int]]:
             yield match.start(), end
 
 
+def open_token(data: bytes) -> int:
+    """Where in `data` begins what may become a token when more comes; len(data) if nothing does."""
+    position = 0
+    while match := _FIND.search(data, position):
+        end = _end(data, match)
+        if end is None and match.start() + _length(match) > len(data):
+            return match.start()
+        position = match.start() + 1 if end is None else end
+    tail = max(position, len(data) - MIN_LENGTH + 1)
+    begun = (at for at in range(tail, len(data)) if _MARK.startswith(data[at : at + len(_MARK)]))
+    return next(begun, len(data))
+
+
 def mask_tokens(data: bytes) -> bytes:
     """`data` with every token made the same wildcard, so that another key or secret gives the same bytes."""
     return replace_tokens(data, lambda _: WILDCARD)
@@ -73,13 +86,18 @@ def placeholder(name: str) -> str:
 
 
 def _end(data: bytes, match: re.Match[bytes]) -> int | None:
-    length = 0
-    for digit in match[1]:
-        length = length * 32 + _DIGITS.index(digit)
+    length = _length(match)
     end = match.start() + length
     token = data[match.start() : end]
     whole = MIN_LENGTH <= length == len(token) and token[-3:] == _checksum(token[:-3])
     return end if whole else None
+
+
+def _length(match: re.Match[bytes]) -> int:
+    length = 0
+    for digit in match[1]:
+        length = length * 32 + _DIGITS.index(digit)
+    return length
 
 
 def _checksum(body: bytes) -> bytes:

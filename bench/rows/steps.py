@@ -57,7 +57,7 @@ def _prepared(
 
     headers = ((b"content-type", b"application/json"),)
     asked = [Asked(b"POST", f"https://{HOST}{PATH}".encode(), headers, body) for body in bodies]
-    asks = [Ask(one.method, one.url, one.headers, one.body) for one in asked]
+    asks = [Ask(one.method, one.url, one.headers, body) for one, body in zip(asked, bodies, strict=True)]
     yield "digest the request", lambda: [ask.raw_key() for ask in asks]
 
     replayer = _replayer(tape)

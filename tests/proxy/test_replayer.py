@@ -6,12 +6,18 @@ from typing import Any
 import pytest
 from served import KEY, exchange, tape_of
 
-from tapeproxy.proxy.decisions import Asked
+from tapeproxy.proxy.bodyspool import BodySpool
+from tapeproxy.proxy.decisions import Asked, Decision
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.tapes.answers import Answer
+from tapeproxy.tapes.course import Step
+from tapeproxy.tapes.exchanges import Chunk, Exchange
+from tapeproxy.tapes.largebodies import LARGE
 from tapeproxy.tapes.machine import NOTE, Facts
+from tapeproxy.tapes.ownrecords import Asked as OwnAsked
+from tapeproxy.tapes.ownrecords import own_records
 from tapeproxy.tapes.reading import VERSION
-from tapeproxy.tapes.records import Headers, Note
+from tapeproxy.tapes.records import Chunks, Headers, Note
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.rules import parse_rule
 from tapeproxy.tapes.violations import Drift, Violation
@@ -168,3 +174,78 @@ def test_another_machine_s_facts_do_not_defeat_a_match() -> None:
 def test_a_tape_whose_rules_cannot_be_read_is_refused(taped: list[Any]) -> None:
     with pytest.raises(ValueError, match="rule in the head cannot be read"):
         ruled(b"x", taped=taped)
+
+
+BINARY = ((b"content-type", b"application/octet-stream"),)
+PARTS = ((b"content-type", b"multipart/form-data; boundary=%b"),)
+LONG = b"0123456789abcdef" * ((LARGE >> 4) + 1)
+LOOK = b" sk-" + b"proj-AbCdEfGhIj0123456789KlMnOpQrSt "
+
+
+def large(headers: Headers, *uploads: bytes) -> Exchange:
+    one = exchange(URL.decode(), b"ok", method=b"POST")
+    one.request = replace(one.request, headers=headers)
+    redactor = Redactor(KEY)
+    one.uploads = [Chunk(0, data) for data in redactor.pieces(headers, uploads)]
+    return one
+
+
+def posted(run: Replayer, headers: Headers, *pieces: bytes) -> Decision:
+    spool = BodySpool(headers)
+    for piece in pieces:
+        spool.take(piece)
+    return run.decide(Asked(b"POST", URL, headers, spool.finish()))
+
+
+@pytest.mark.parametrize(
+    ("taped", "now", "sent", "said"),
+    [
+        (BINARY, BINARY, (LONG, b"end"), (LONG[:7], LONG[7:] + b"end")),
+        (BINARY, BINARY, (LONG, LOOK), (LONG + LOOK[:9], LOOK[9:])),
+        (
+            ((PARTS[0][0], PARTS[0][1] % b"abc"),),
+            ((PARTS[0][0], PARTS[0][1] % b"another"),),
+            (b"--abc\r\n\r\n", LONG, b"\r\n--abc--"),
+            (b"--another\r\n\r\n", LONG, b"\r\n--another--"),
+        ),
+    ],
+    ids=["the same bytes", "a secret", "multipart"],
+)
+def test_a_large_upload_gets_its_answer(
+    taped: Headers, now: Headers, sent: tuple[bytes, ...], said: tuple[bytes, ...]
+) -> None:
+    tape = tape_of([large(taped, *sent)])
+    seen: list[Step] = []
+    run = Replayer(tape, Redactor(KEY), lambda _: False, lambda _: None, witness=seen.append)
+    assert isinstance(posted(run, now, *said), Answer)
+    assert isinstance(posted(run, now, *said), Violation)
+    # A fork and the interpreter have it in memory.
+    again = Replayer(tape, Redactor(KEY), lambda _: False, lambda _: None)
+    assert isinstance(again.decide(Asked(b"POST", URL, now, b"".join(said))), Answer)
+    own = own_records([OwnAsked(0, seen[0])], lambda number: tape.exchanges[number - 1])
+    uploads = [data for one in own if isinstance(one, Chunks) and one.to == "server" for _, data in one.parts]
+    assert uploads == [chunk.data for chunk in tape.exchanges[0].uploads]
+
+
+@pytest.mark.parametrize("rule", [(), (("rewrite-body", "[0-9a-f]+=x"),), (("ignore-json", "$"),)], ids=str)
+def test_a_large_upload_that_differs_is_a_violation_that_says_where(
+    rule: tuple[tuple[str, str], ...],
+) -> None:
+    rules = tuple(parse_rule(*words) for words in rule)
+    run = Replayer(tape_of([large(BINARY, LONG, b"one")]), Redactor(KEY), lambda _: False, lambda _: None, rules=rules)
+    decision = posted(run, BINARY, LONG, b"two " + LOOK)
+    assert isinstance(decision, Violation)
+    assert decision.explanation is not None
+    sizes, place = decision.explanation.differences
+    assert sizes.where == "body, too large to be compared by value"
+    assert f"a body of {len(LONG) + 3} bytes with BLAKE3" in (sizes.taped or "")
+    assert (place.where, place.taped) == (f"body, from byte {len(LONG)} on", "'one'")
+    assert (place.asked or "").startswith("'two  tpx")
+
+
+def test_a_body_that_is_not_large_is_told_from_a_large_one() -> None:
+    run = Replayer(tape_of([large(BINARY, LONG, b"one")]), Redactor(KEY), lambda _: False, lambda _: None)
+    decision = posted(run, BINARY, b"small")
+    assert isinstance(decision, Violation)
+    assert decision.explanation is not None
+    assert [one.asked for one in decision.explanation.differences] == ["a body of 5 bytes (bytes)"]

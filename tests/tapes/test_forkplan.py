@@ -207,7 +207,7 @@ def test_kept_is_what_may_be_served_with_its_own_numbers_and_the_changes() -> No
     assert [one.number for one in found] == [1, 2, 3, 5, 7]
     assert [one.number for one in outlines(found)] == [1, 2, 3, 5, 7]
     assert [one.response.status for one in found if one.response] == [200, 418, 200, 200, 200]
-    assert [found.request_body(at) for at in range(2)] == [b"1", b"2"]  # type: ignore[attr-defined]  # Shelved
+    assert [found.compared_body(at) for at in range(2)] == [b"1", b"2"]  # type: ignore[attr-defined]  # Shelved
     every = kept(parent, fork_at(parent, order, 2, mutated, rerun="changed")).exchanges
     assert [one.number for one in every] == [1, 2, 3, 4, 5, 6, 7]
     assert events(parent) == 6
