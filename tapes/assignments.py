@@ -41,7 +41,7 @@ _ATTRIBUTE: Final = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
 
 def assigned(text: bytes, keyed: bytes) -> Iterator[tuple[int, int]]:
     """Where secrets stand in `text` that are assigned to a name; `keyed`: its long runs with what is before them."""
-    for mark in _VARIABLES:
+    for mark in _VARIABLES if b"=" in text else ():
         at = text.find(mark)
         while at >= 0:
             at += len(mark)
@@ -65,7 +65,10 @@ def assignment_open(text: bytes) -> int | None:
     """
     if text[-1:] in _NO_VALUE:
         return None
-    for match in _TAIL.finditer(text, max(len(text) - _WINDOW, 0)):
+    start = max(len(text) - _WINDOW, 0)
+    if all(text.find(sign, start) < 0 for sign in (b"=", b":", b">")):
+        return None
+    for match in _TAIL.finditer(text, start):
         if _is_named(text, match.start() + 1):
             return match.start(1)
     return None

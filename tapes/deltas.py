@@ -7,6 +7,7 @@ the stream.
 """
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -17,7 +18,7 @@ from tapeproxy.tapes.spans import Span
 _DELTA: Final = re.compile(
     rb'"(content|text|delta|partial_json|arguments|thinking|reasoning|reasoning_content|refusal|transcript|input|output'
     rb'|response|completion|generated_text|outputText|value)"\s*:\s*"'
-    rb'((?:[^"\\]|\\.)*)"'
+    rb'([^"\\]*+(?:\\.[^"\\]*+)*+)"'
 )
 _INDEX: Final = re.compile(rb'"(?:index|\w+_index|contentBlockIndex)"\s*:\s*(\d+)|"item_id"\s*:\s*"([^"]{1,100})"')
 _CONTEXT: Final = 96
@@ -80,16 +81,18 @@ class Deltas:
     def take(self, event: bytes, start: int) -> list[Edit]:
         """What is to be replaced, now that `event`, which stands at `start`, is known."""
         edits: list[Edit] = []
-        indexes: tuple[bytes, ...] | None = None
-        seen: list[bytes] = []
-        for match in _DELTA.finditer(event):
-            if not match[2]:
-                continue
-            if indexes is None:
-                indexes = tuple(one[1] or one[2] for one in _INDEX.finditer(event))
-            ordinal = b"%d" % seen.count(match[1])  # of several choices in one event
-            seen.append(match[1])
-            edits += self._add((match[1], ordinal, *indexes), match[2], start + match.start(2))
+        found = [match for match in _DELTA.finditer(event) if match[2]]
+        if not found:
+            return edits
+        indexes = tuple(one[1] or one[2] for one in _INDEX.finditer(event))
+        seen: defaultdict[bytes, int] = defaultdict(int)
+        for left, match in zip(range(len(found), 0, -1), found, strict=True):
+            key = (match[1], b"%d" % seen[match[1]], *indexes)  # of several choices in one event
+            seen[match[1]] += 1
+            # Of a document with more texts than are kept, the first would be forgotten before they can go on, and what
+            # stands in one text alone is found in the stream itself.
+            if left <= _MOST_TEXTS or key in self._texts:
+                edits += self._add(key, match[2], start + match.start(2))
         return edits
 
     def finish(self) -> list[Edit]:

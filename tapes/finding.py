@@ -11,7 +11,7 @@ from typing import Final
 from tapeproxy.tapes.assignments import assigned, assignment_open
 from tapeproxy.tapes.redactionrules import ASSIGNED, LOOKS, VERSION
 from tapeproxy.tapes.remembering import Memory
-from tapeproxy.tapes.secretfields import FIELD, LISTED, NAMING, is_telling, is_usual, string_end
+from tapeproxy.tapes.secretfields import FIELD, LISTED, NAMED, NAMING, is_telling, is_usual, string_end
 from tapeproxy.tapes.secretforms import Form, forms_of
 from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_header, is_secret_pair
 from tapeproxy.tapes.secretpatterns import (
@@ -22,7 +22,6 @@ from tapeproxy.tapes.secretpatterns import (
     PEM,
     RUN,
     SPACED,
-    WORD_CHARACTERS,
     WORDS,
     Format,
 )
@@ -36,8 +35,8 @@ WINDOW: Final = 256
 _TELLING: Final = 8
 """Of a secret that a text breaks off in, so many bytes are worth hiding; fewer are any word's."""
 _NEAR: Final = 256
+_BESIDE: Final = NAMING | {b"value"}
 _BIG: Final = 2 * MOST
-_WORDS: Final = bytes(sorted(WORD_CHARACTERS))
 _SPACED: Final = tuple(one.mark for one in SPACED if one is not PEM)
 _STARTS: Final = tuple((one.mark, n) for one in FORMATS for n in range(HOLD, len(one.mark)))
 _QUERY: Final = re.compile(rb"[?&;#]([A-Za-z][A-Za-z0-9_.-]{1,40})=([^&\s\"'<>\\#;]+)")
@@ -162,7 +161,7 @@ class Finder:
 
     def _in_fields(self, text: bytes, found: list[Span]) -> None:
         field = LISTED if self._assigned else FIELD
-        match = field.search(text) if b'"' in text else None
+        match = field.search(text) if b'"' in text and self._has_field(text) else None
         beside: bool | None = False
         while match is not None:
             at = match
@@ -182,6 +181,11 @@ class Finder:
             value = text[start:end]
             if value and (at[1].lower() in self._names or is_telling(says, value)):
                 found.append(Span(start, end, value))
+
+    def _has_field(self, text: bytes) -> bool:
+        """Whether any field in a text has a name that says something: most have none, and all are looked at at once."""
+        names = set(NAMED.findall(text))
+        return not names.isdisjoint(_BESIDE) or any(self._is_secret(name) is not False for name in names)
 
     def _is_secret(self, name: bytes) -> bool | None:
         """Whether a field of this name is a secret; None: if it looks like one."""
@@ -236,8 +240,7 @@ def _going(text: bytes) -> Iterator[int]:
         yield from _open(text, late, {PEM.mark})
     if text.endswith(b"\n"):
         return  # nothing else goes on after it
-    word = len(text.rstrip(_WORDS)) if text[-1:] in _WORDS else len(text)
-    word = max(word, len(text) - MOST)
+    word = _last_word(text)
     if len(text) - word >= HOLD and (marks := marks_in(text[word:])):
         yield from _open(text, word, marks)
     near = max(len(text) - _NEAR, 0)
@@ -250,9 +253,15 @@ def _going(text: bytes) -> Iterator[int]:
                 yield match.start(2)
 
 
+def _last_word(text: bytes) -> int:
+    """Where the run of word characters begins with which `text` ends, or the last `MOST` bytes of it."""
+    start = max(len(text) - MOST, 0)
+    return start + flat(text[start:]).rfind(b" ") + 1
+
+
 def _broken_off(text: bytes) -> Iterator[int]:
     """Where a key begins that `text` breaks off in, and a private key of which some is there."""
-    word = max(len(text.rstrip(_WORDS)), len(text) - MOST)
+    word = _last_word(text)
     for one in WORDS:
         at = one.open_at(text, word) if one.mark in text[word:] else None
         if at is not None and one.holds(text[at:]) and len(text) - at - len(one.mark) >= _TELLING:

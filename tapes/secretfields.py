@@ -10,6 +10,8 @@ from tapeproxy.tapes.secretvars import is_path, is_secret_value
 FIELD: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:\s*(\\*)"')
 # Or the first string of a list: many programs keep a header's values in one.
 LISTED: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:\s*(?:\[\s*)?(\\*)"')
+NAMED: Final = re.compile(rb'"([A-Za-z_$][A-Za-z0-9_.$-]{1,60})\\*"\s*:')
+"""All names that either of them may find."""
 NAMING: Final = frozenset({b"name", b"key", b"header"})
 """Fields that say what the `value` beside them is."""
 _SHORTEST_FIELD: Final = 6

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import random
 import struct
 import time
 import zlib
@@ -282,3 +283,40 @@ def test_a_long_key_in_small_deltas_is_looked_through_once(begun: str) -> None:
     assert time.process_time() - begin < 3
     assert list(map(len, out)) == list(map(len, pieces))
     assert b"abc1" not in b"".join(out)
+
+
+_CHANCE = random.Random(77)
+HOSTS = {
+    "bytes": _CHANCE.randbytes(20_000),
+    "numbers": json.dumps([_CHANCE.random() for _ in range(1000)]).encode(),
+    "base64": base64.b64encode(_CHANCE.randbytes(15_000)),
+    "a document": json.dumps([{"role": "user", "content": f"The tide {n}"} for n in range(500)]).encode(),
+    "words": b"The tide comes in at noon = 3, and: the boats > go. " * 400,
+}
+PLANTED = {
+    "a look": (LOOK, b" %b "),
+    "a known value": (KNOWN, b"%b"),
+    "a variable": ("hunter2-hunter2x", b" DB_PASSWORD=%b "),
+    "a field": ("Ab3dEf6hIj9lMnOp", b'{"api_key": "%b"}'),
+    "a URL": ("pass1234word", b" https://u:%b@host.example/ "),
+}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_secret_is_found_wherever_it_stands_in_a_large_body(host: str, planted: str) -> None:
+    secret, around = PLANTED[planted]
+    data, what = HOSTS[host], around % secret.encode()
+    redactor = Redactor(KEY, [KNOWN])
+    places = [*range(0, len(data), 4999), *(4096 - n for n in range(0, len(what), 9)), len(data)]
+    for place in places:
+        whole = data[:place] + what + data[place:]
+        stream, messages = redactor.stream(), redactor.messages()
+        pieces = [whole[at : at + 4096] for at in range(0, len(whole), 4096)]
+        ways = {
+            "whole": redactor.content(whole),
+            "in pieces": b"".join(d for piece in pieces for _, d in stream.feed(0, piece))
+            + b"".join(d for _, d in stream.finish()),
+            "in a message": b"".join(d for _, d in (*messages.feed(0, whole), *messages.finish())),
+        }
+        assert [way for way, out in ways.items() if secret.encode() in out] == [], place
