@@ -35,12 +35,25 @@ class ForkGate:
         self._failures = failures
         self._verdicts: dict[str, Verdict] = {}
 
+    def is_answered_at_once(self, flow: "HTTPFlow", tag: LaneTag | None, headers: Headers) -> bool:
+        """Whether a call of gRPC goes out, or is refused, before it is whole."""
+        verdict = self._judge.judge_call(_asked(flow, headers, b""), tag, flow.client_conn.peername[1])
+        if verdict is not None:
+            self._verdicts[flow.id] = verdict
+        return verdict is not None
+
+    def requestheaders(self, flow: "HTTPFlow") -> None:
+        with self._failures:
+            verdict = self._verdicts.get(flow.id)
+            if verdict is not None and verdict.source == "refused" and flow.killable:
+                # mitmproxy can't answer a request that it streams.
+                flow.kill()  # type: ignore[no-untyped-call]  # mitmproxy's
+
     def source(self, flow: "HTTPFlow", tag: LaneTag | None, headers: Headers, body: bytes) -> str | None:
         """Have it decided where the answer comes from."""
-        request = flow.request
-        asked = Request(
-            t=0, method=request.data.method, url=url_of(request), http=version_of(request), headers=headers, body=body
-        )
+        if (known := self._verdicts.get(flow.id)) is not None:
+            return known.source
+        asked = _asked(flow, headers, body)
         verdict = self._verdicts[flow.id] = self._judge.judge(asked, tag, flow.client_conn.peername[1])
         return verdict.source
 
@@ -87,6 +100,13 @@ class ForkGate:
         request.data.content = b""
         request.data.host, request.data.port, request.data.scheme = "127.0.0.1", self._port, b"http"
         request.data.path, request.data.authority = b"/", b""
+
+
+def _asked(flow: "HTTPFlow", headers: Headers, body: bytes) -> Request:
+    request = flow.request
+    return Request(
+        t=0, method=request.data.method, url=url_of(request), http=version_of(request), headers=headers, body=body
+    )
 
 
 def _edit(flow: "HTTPFlow", edit: Callable[[Request], Request]) -> None:

@@ -37,6 +37,10 @@ class Origins(Protocol):
         """Decide it for a request that is about to be taped: the word for its record."""
         ...
 
+    def is_answered_at_once(self, flow: "HTTPFlow", tag: LaneTag | None, headers: Headers) -> bool:
+        """Whether a call of gRPC is decided by its head, for its client may wait for answers before it says all."""
+        ...
+
     def ending(self, flow: "HTTPFlow") -> End | None:
         """How the exchange ended on the tape that its answer comes from; None where it comes from the world."""
         ...
@@ -99,17 +103,24 @@ class Recorder:
             self._idle.clear()
             # Where an answer may come from a tape, the whole request has to be known first.
             big = (declared_length(headers) or 0) > MAX_BODY
-            if (big or (is_grpc(headers) and flow.request.is_http2)) and self._origins is None:
-                live.exchange = self._start(flow, live, b"")
-                flow.request.stream = self._tap(live.exchange, "server")
+            call = is_grpc(headers) and flow.request.is_http2
+            if self._origins is None:
+                if big or call:
+                    self._stream(flow, live)
+            elif call and self._origins.is_answered_at_once(flow, tag, headers):
+                self._stream(flow, live)
 
     def request_grows(self, flow: "HTTPFlow") -> None:
         """More has come than one record holds: stream it, if what answers it need not see it whole."""
         with self.failures:
             live = self._live.get(flow.id)
             if live is not None and live.exchange is None and self._origins is None:
-                live.exchange = self._start(flow, live, b"")
-                flow.request.stream = self._tap(live.exchange, "server")
+                self._stream(flow, live)
+
+    def _stream(self, flow: "HTTPFlow", live: _Live) -> None:
+        """Tape a request now, and its body as it passes."""
+        live.exchange = self._start(flow, live, b"")
+        flow.request.stream = self._tap(live.exchange, "server")
 
     def request(self, flow: "HTTPFlow") -> None:
         with self.failures:

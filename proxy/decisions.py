@@ -46,10 +46,10 @@ class Held(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """The answer begins before the request is whole, which has to go on as `duplex` says."""
+    """The answer begins before the request is whole, which has to go on as `duplex` says (None: as it likes)."""
 
     decision: Answer | Held
-    duplex: "Duplex"
+    duplex: "Duplex | None"
 
 
 class Upstream(NamedTuple):

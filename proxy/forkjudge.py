@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 
 from tapeproxy.proxy.decisions import Asked, Decision, Upstream
+from tapeproxy.proxy.joining import outlook
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.cuts import UNLANED, rows_of
+from tapeproxy.tapes.duplex import overlaps
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.forkplan import ForkPlan, Outgoing
 from tapeproxy.tapes.forkverdict import TICKET_HEADER, Verdict
@@ -53,6 +55,11 @@ class ForkJudge:
         rows = rows_of(parent)
         self._places = {row.number: (lane, row.reads) for lane, of_lane in rows.items() for row in of_lane}
         self._numbers = {(lane, row.place): row.number for lane, of_lane in rows.items() for row in of_lane}
+        self._both = {
+            (one.request.method, parse_target(one.request.url).path)
+            for one in outlines(parent.exchanges)
+            if overlaps(one)
+        }
         kept = outlines(replayer.tape.exchanges)
         self._ends: dict[int, End] = {one.number: one.end for one in kept if one.end is not None}
         self._ahead: dict[str, int] = {}
@@ -83,6 +90,29 @@ class ForkJudge:
         self.mutated += changed
         self.reused += not changed
         return self._ticket(decision, "mutated" if changed else "reused", self._ends.get(number))
+
+    def judge_call(self, request: Request, tag: LaneTag | None, port: int) -> Verdict | None:
+        """Decide about a call of gRPC by its head, where what it will say makes no difference; None: when it is whole.
+
+        Who speaks while the other does would wait for ever: such a call is not answered from the tape.
+        """
+        self._drain()
+        asked = self._asked(request, tag, port)
+        found = outlook(self._replayer, asked)
+        both = (request.method, parse_target(request.url).path) in self._both
+        edited = bool(self._edits(UNLANED if tag is None else tag.lane, tag))
+        if found == "inside":
+            return Verdict(None) if both else None
+        if found == "live" and not edited:
+            return self._send_out(request, tag)
+        if found == "unknown":
+            return self.judge(request, tag, port)
+        if not both:
+            return None
+        why = "edited on its way" if found == "live" else "answered from the tape"
+        what = f"a call in which both sides speak at once can't be {why} in a fork, and went nowhere"
+        line = f"{request.method.decode('latin-1')} {self._replayer.redactor.url(request.url).decode('latin-1')}"
+        return self._ticket(self._replayer.violate(Violation("miss", line, what, tag=tag)), "refused")
 
     def refused(self, line: bytes, reason: str) -> None:
         """The wire could not read a request: nobody knows whether the tape has it."""

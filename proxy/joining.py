@@ -1,12 +1,12 @@
 """Calls of gRPC that are answered before they are whole: which taped call each goes on as. Sends nothing."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tapeproxy.proxy.decisions import Asked, Held, Joined
-from tapeproxy.tapes.answers import Answer
+from tapeproxy.tapes.answers import Answer, flaw
 from tapeproxy.tapes.duplex import Duplex, overlaps
 from tapeproxy.tapes.hosts import is_loopback
-from tapeproxy.tapes.identity import parse_target
+from tapeproxy.tapes.identity import Target, parse_target
 from tapeproxy.tapes.lanes import LaneTag, split_tag
 from tapeproxy.tapes.matching import Ask, Card, Miss
 from tapeproxy.tapes.requestlines import summary_line
@@ -25,7 +25,7 @@ def join(replayer: "Replayer", asked: Asked, said: bytes) -> Joined | Violation 
     """
     ask, tag = replayer.read(replayer.lead(asked))
     target = parse_target(ask.url)
-    if replayer.faults is not None or (is_loopback(target.host) and replayer.owns_port(target.port)):
+    if is_loopback(target.host) and replayer.owns_port(target.port):
         return None
     replayer.begun = True
     cards = replayer.index.at_place(ask)
@@ -39,7 +39,7 @@ def join(replayer: "Replayer", asked: Asked, said: bytes) -> Joined | Violation 
                 return None  # it is answered when it is whole, if it ends as this one did
             continue
         if difference is None:
-            return _joined(replayer, duplex, card, (ask, tag))
+            return _spoilt(replayer, card, (ask, tag), target) or _joined(replayer, duplex, card, (ask, tag))
         what = f"a call is not on the tape: nearest is exchange {card.number}, which began otherwise"
         different = different or Violation("miss", summary_line(ask), what, tag=tag, differences=(difference,))
     if tag is None:
@@ -47,6 +47,40 @@ def join(replayer: "Replayer", asked: Asked, said: bytes) -> Joined | Violation 
     if different is not None:
         return replayer.violate(different)
     return replayer.miss(Miss(replayer.redacted(ask, said), len(cards)), tag)
+
+
+def outlook(replayer: "Replayer", asked: Asked) -> Literal["inside", "live", "unknown", "whole"]:
+    """Of a fork, what is known of a call by its head. `inside`: it is for a server of the run; `live`: it goes out;
+    `unknown`: the tape has none at its place; `whole`: what it says decides.
+    """
+    ask, tag = replayer.read(asked)
+    target = parse_target(ask.url)
+    if is_loopback(target.host) and replayer.owns_port(target.port):
+        return "inside"
+    known = bool(replayer.index.at_place(ask))
+    if replayer.may_go_out(tag) and replayer.fork is not None and (replayer.fork.asks_anew(tag) or not known):
+        return "live"
+    return "whole" if known else "unknown"
+
+
+def _spoilt(
+    replayer: "Replayer", card: Card, asking: tuple[Ask, LaneTag | None], target: Target
+) -> Joined | Violation | None:
+    """The fault that a call gets which was joined with a taped one, if it is to get one."""
+    ask, tag = asking
+    picked = None if replayer.faults is None else replayer.faults.pick(ask.method, target)
+    if picked is None or replayer.faults is None:
+        return None
+    from tapeproxy.tapes.faults import Injected, apply
+
+    fault, number = picked
+    exchange = card.exchange
+    if not fault.instead or flaw(exchange) is not None:
+        served = replayer.serve(card.give().exchange, ask, tag, http10=False)
+        if isinstance(served, Violation):
+            return served
+    replayer.faults.injected.append(Injected(fault.text, number, summary_line(ask), exchange.number))
+    return Joined(apply(fault, exchange, http10=False), None)
 
 
 def _joined(replayer: "Replayer", duplex: Duplex, card: Card, asking: tuple[Ask, LaneTag | None]) -> Joined | Violation:

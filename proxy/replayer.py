@@ -180,7 +180,7 @@ class Replayer:
             if decision is not None:
                 return decision
         # A message to an MCP server on stdio can't go out: there is no such host.
-        goes_out = self._may_go_out(tag) and not is_mcp_stdio(target.host)
+        goes_out = self.may_go_out(tag) and not is_mcp_stdio(target.host)
         if goes_out and self.fork is not None and self.fork.asks_anew(tag):
             return Upstream()
         if hit := self.index.take_exact(ask):
@@ -271,7 +271,7 @@ class Replayer:
         borrows = self.fork is not None and self.fork.borrows
         return self.index.take(ask._replace(lane=found.elsewhere)) if borrows else found
 
-    def _may_go_out(self, tag: LaneTag | None) -> bool:
+    def may_go_out(self, tag: LaneTag | None) -> bool:
         """Whether a request that is not on the tape may go out to the world: never before the branch was reached."""
         if self.fork is None or not (self._branched or not self.fork.mutated):
             return False

@@ -31,6 +31,10 @@ class Judge(Protocol):
         """Decide about a request as the client sent it, with its body in bytes; `port`: the client's own."""
         ...
 
+    def judge_call(self, request: Request, tag: LaneTag | None, port: int) -> Verdict | None:
+        """Decide about a call in which both sides may speak at once by its head; None: only when it is whole."""
+        ...
+
     def refused(self, line: bytes, reason: str) -> None:
         """The wire has refused a request itself, which it could not read: `line` is its first."""
         ...

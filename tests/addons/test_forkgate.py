@@ -33,6 +33,9 @@ class Judge:
         self.asked.append((request, tag))
         return self.verdict(request)
 
+    def judge_call(self, request: Request, tag: LaneTag | None, port: int) -> Verdict | None:
+        return None
+
     def refused(self, line: bytes, reason: str) -> None:
         assert reason
         self.unread.append(line)

@@ -58,3 +58,33 @@ def test_a_call_that_goes_on_otherwise_is_a_violation_that_says_where(taped: tup
     assert "'message two'" in done.stderr and "'message 2'" in done.stderr
     # and the agent hears of it in the words of gRPC
     assert "StatusCode.FAILED_PRECONDITION a call went on otherwise" in done.stdout
+
+
+def test_a_fault_meets_a_call_in_which_both_sides_speak(taped: tuple[Cli, str]) -> None:
+    cli, heard = taped
+    done = cli.run("replay", "t.tape.jsonl.gz", "--inject", "path=/test.Service/Chat nth=1 status=503")
+    assert done.stdout.count("DEADLINE") == heard.count("DEADLINE")
+    assert done.stdout.count("b're:message 1'") == 1
+    assert "1 fault injected" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--at", "0"), ("--at", "0", "--rerun", "changed")], ids=" ".join)
+def test_a_fork_asks_such_a_call_anew_or_refuses_it_at_once(
+    taped: tuple[Cli, str], authority: Authority, words: tuple[str, ...]
+) -> None:
+    cli, _ = taped
+    with GrpcService(authority.issue("localhost")) as server:
+        argv = [sys.executable, str(AGENT), str(server.secure), str(server.plain)]
+        done = cli.run("record", "-o", "p.tape.jsonl.gz", "--force", "--upstream-ca", str(authority.cert), "--", *argv)
+        assert done.returncode == 0, done.stderr
+        heard = done.stdout
+        fork = ["fork", "p.tape.jsonl.gz", *words, "-o", "c.tape.jsonl.gz", "--force"]
+        done = cli.run(*fork, "--upstream-ca", str(authority.cert))
+    assert done.stdout.count("DEADLINE") == heard.count("DEADLINE")
+    if "changed" in words:
+        assert done.returncode == 3, done.stderr
+        assert "both sides speak at once can't be answered from the tape in a fork" in done.stderr
+        return
+    assert (done.returncode, done.stdout) == (0, heard), done.stderr
+    again = cli.run("replay", "c.tape.jsonl.gz")
+    assert (again.returncode, again.stdout) == (0, heard), again.stderr
