@@ -100,6 +100,7 @@ class Recording:
         exchanges, trace, failed = 0, "", dict[tuple[str, str, str], int]()
         lanes: dict[str, str] = {}
         messages: str | None = None
+        uploads: str | None = None
         if self.tape.failure is None:
             try:
                 noticed = Noticed(self._facts())
@@ -107,12 +108,13 @@ class Recording:
                 exchanges, traced, failed = await asyncio.to_thread(
                     _summarise, self.tape.path, noticed, ask_with(self._settings.secret)
                 )
-                trace, lanes, messages = traced.hexdigest(), traced.lanes(), traced.messages()
+                trace, lanes = traced.hexdigest(), traced.lanes()
+                messages, uploads = traced.messages(), traced.uploads()
                 self._note_facts(noticed.facts())
             except (TapeFormatError, ValueError) as error:
                 # Neither the seal nor the agent's exit code is lost for that.
                 failure = f"the tape cannot be read back: {error}"
-        self.tape.seal(trace=trace, outcome=_word(outcome), lanes=lanes, messages=messages)
+        self.tape.seal(trace=trace, outcome=_word(outcome), lanes=lanes, messages=messages, uploads=uploads)
         failure = str(self.tape.failure) if self.tape.failure is not None else failure
         size = self.tape.path.stat().st_size if self.tape.path.exists() else 0
         untaped = dict(self._wire.untaped + self._followed.bypasses)

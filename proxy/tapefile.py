@@ -118,11 +118,21 @@ class TapeWriter:
             self._fail(_gone(self.path, "it was moved away or replaced"))
 
     def seal(
-        self, *, trace: str, outcome: str, lanes: Mapping[str, str] | None = None, messages: str | None = None
+        self,
+        *,
+        trace: str,
+        outcome: str,
+        lanes: Mapping[str, str] | None = None,
+        messages: str | None = None,
+        uploads: str | None = None,
     ) -> None:
         """Finish the tape and close the file. Never raises: see `failure`."""
         t = self.now()
-        self._append(lambda: self._encoder.seal(t=t, trace=trace, outcome=outcome, lanes=lanes, messages=messages))
+        self._append(
+            lambda: self._encoder.seal(
+                t=t, trace=trace, outcome=outcome, lanes=lanes, messages=messages, uploads=uploads
+            )
+        )
         if (framer := self._framer) is not None:
             self._framer = None
             self._append(framer.finish)

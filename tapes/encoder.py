@@ -95,12 +95,13 @@ class TapeEncoder:
         outcome: str,
         lanes: Mapping[str, str] | None = None,
         messages: str | None = None,
+        uploads: str | None = None,
         extra: Json | None = None,
     ) -> bytes:
         """The last bytes of the file: the rest of the records and the seal, in a gzip member of its own.
 
-        `trace`, `lanes` and `messages` are what a TraceHasher made of the records; `extra`: fields of the seal that
-        this version does not know. Raises ValueError when the tape is sealed already.
+        `trace`, `lanes`, `messages` and `uploads` are what a TraceHasher made of the records; `extra`: fields that this
+        version of the seal does not know. Raises ValueError when the tape is sealed already.
         """
         if self._sealed:
             raise ValueError("the tape is sealed")
@@ -114,6 +115,7 @@ class TapeEncoder:
             outcome=outcome,
             lanes=dict(lanes or {}),
             messages=messages,
+            uploads=uploads,
             file=file,
             extra=extra or {},
         )

@@ -357,6 +357,7 @@ _TABLES: dict[Any, _Table] = {
         "lanes": ("lanes", _object, False),
         "trace": ("trace", _text, True),
         "messages": ("messages", _optional(_text), False),
+        "uploads": ("uploads", _optional(_text), False),
         "outcome": ("outcome", _text, True),
         "file": ("file", _text, True),
     },

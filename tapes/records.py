@@ -270,7 +270,7 @@ class Exit:
 class Seal:
     """The last record. `file` is the BLAKE3 of every byte of the file before the seal's own gzip member.
 
-    `messages`: the digest of what passed on WebSockets, where there were any.
+    `messages`: the digest of what passed on WebSockets, `uploads` of what was streamed to servers, where there was any.
     """
 
     kind: ClassVar[str] = "seal"
@@ -280,6 +280,7 @@ class Seal:
     outcome: str
     lanes: Json = field(default_factory=dict)
     messages: str | None = None
+    uploads: str | None = None
     file: str = ""
     extra: Json = field(default_factory=dict)
 
@@ -287,6 +288,8 @@ class Seal:
         out: Json = {"t": self.t, "records": self.records, "lanes": self.lanes, "trace": self.trace}
         if self.messages is not None:
             out["messages"] = self.messages
+        if self.uploads is not None:
+            out["uploads"] = self.uploads
         return out | {"outcome": self.outcome, "file": self.file} | self.extra
 
 

@@ -199,7 +199,12 @@ def rewritten(pieces: Iterable[bytes], kept: Kept, added: Iterable[Record]) -> I
         encoder.add(record)
     trace = kept.trace
     yield encoder.seal(
-        t=kept.t, trace=trace.hexdigest(), outcome=REPAIRED, lanes=trace.lanes(), messages=trace.messages()
+        t=kept.t,
+        trace=trace.hexdigest(),
+        outcome=REPAIRED,
+        lanes=trace.lanes(),
+        messages=trace.messages(),
+        uploads=trace.uploads(),
     )
 
 

@@ -34,5 +34,6 @@ def encoded(records: Sequence[Record], seal: Seal | None) -> Iterable[bytes]:
             outcome=seal.outcome,
             lanes=trace.lanes() if seal.lanes and traceable else {},
             messages=trace.messages(),
+            uploads=trace.uploads(),
             extra=seal.extra,
         )

@@ -10,6 +10,9 @@ A lane's digest is of the same parts, of one lane and in the order in which it a
 What passed on WebSockets has a digest of its own, or readers that know no WebSockets would find another trace than the
 sealed one: for every identity that became one, in order, the messages of either direction and how it was closed. How
 the two directions interleave is not part of it, nor are pings, pongs and the boundaries of frames.
+
+So have the bodies of requests that were streamed, which are not in the request's record, and so not in its identity
+here: what was sent, for every such identity, whatever the order.
 """
 
 from collections import defaultdict
@@ -35,6 +38,7 @@ class TraceHasher:
         self._keys: list[tuple[bytes, int]] = []
         self._reading = Reading(1)
         self._lanes: dict[str, list[int]] = {}
+        self._sent: dict[int, blake3 | bytes] = {}  # digests, of those that have ended
         self._talks: defaultdict[int, dict[Side, _Way]] = defaultdict(dict)
 
     def feed(self, index: int, record: Record) -> None:
@@ -50,12 +54,20 @@ class TraceHasher:
                 for _, data in record.parts:
                     assert isinstance(data, bytes)  # the decoder resolves references
                     self._answers[record.of].update(data)
+            case Chunks(to="server") if record.of in self._answers:
+                sent = self._sent.setdefault(record.of, blake3())
+                assert isinstance(sent, blake3)  # it has not ended
+                for _, data in record.parts:
+                    assert isinstance(data, bytes)  # the decoder resolves references
+                    sent.update(data)
             case Frame() if record.of in self._answers:
                 self._talks[record.of].setdefault(record.to, _Way()).take(record)
             case End() if record.of in self._answers:
                 answer = self._answers.pop(record.of)
                 _feed_end(answer, record)
                 self._digests[record.of] = answer.digest()
+                if isinstance(whole := self._sent.get(record.of), blake3):
+                    self._sent[record.of] = whole.digest()
             case _:
                 pass
 
@@ -68,6 +80,13 @@ class TraceHasher:
         if not self._talks:
             return None
         return join_parts((key, index, self._talk(index)) for key, index in self._keys if index in self._talks)
+
+    def uploads(self) -> str | None:
+        """The digest of what was streamed to servers, 64 hex digits; None where nothing was."""
+        if not self._sent:
+            return None
+        digests = {of: sent if isinstance(sent, bytes) else sent.digest() for of, sent in self._sent.items()}
+        return join_parts((key + digests[index], 0, digests[index]) for key, index in self._keys if index in digests)
 
     def _talk(self, index: int) -> bytes:
         ways = self._talks[index]

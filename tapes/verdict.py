@@ -116,6 +116,9 @@ class Witness:
         if self._seal.messages is not None and self._trace.messages() != self._seal.messages:
             what = "what passed on WebSockets is not what was sealed"
             return self._verdict("trace-differs", what, _RESTORE, self._records)
+        if self._seal.uploads is not None and self._trace.uploads() != self._seal.uploads:
+            what = "what was streamed to servers is not what was sealed"
+            return self._verdict("trace-differs", what, _RESTORE, self._records)
         if not ending.canonical:
             what = "the content is intact, but the file is not, byte for byte, what was written"
             why = "it was compressed anew, lost its last few bytes, or has a bit changed that gzip ignores"

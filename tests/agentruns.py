@@ -127,7 +127,9 @@ def tape_bytes(
         for index, record in enumerate((head, *records)):
             hasher.feed(index, record)
         trace = hasher.hexdigest()
-    return encoder.flush() + encoder.seal(t=10**9, trace=trace, outcome=outcome, messages=messages or hasher.messages())
+    return encoder.flush() + encoder.seal(
+        t=10**9, trace=trace, outcome=outcome, messages=messages or hasher.messages(), uploads=hasher.uploads()
+    )
 
 
 def write_tape(path: Path, records: Iterable[Record], head: Head = HEAD, *, sealed: bool = True) -> Path:

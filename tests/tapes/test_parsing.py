@@ -100,7 +100,8 @@ GOOD: dict[str, Json] = {
         "out": True,
     },
     "exit": {"t": 0, "code": -1, "signal": None, "duration": 0},
-    "seal": {"t": 0, "records": 1, "lanes": {}, "trace": "", "messages": None, "outcome": "exit", "file": ""},
+    "seal": {"t": 0, "records": 1, "lanes": {}, "trace": "", "outcome": "exit", "file": ""}
+    | {"messages": None, "uploads": None},
 }
 REQUIRED = {
     "head": {"tape", "started_at"},
@@ -230,6 +231,7 @@ TYPES = {
     ("seal", "records"): "natural",
     ("seal", "lanes"): "object",
     ("seal", "messages"): "text?",
+    ("seal", "uploads"): "text?",
 } | {(kind, name): "natural" for kind, record in GOOD.items() for name in record if name in ("t", "of")}
 
 

@@ -9,7 +9,7 @@ import agentruns
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.reading import Reading
-from tapeproxy.tapes.records import End, Frame, Record, Request, Response
+from tapeproxy.tapes.records import Chunks, End, Frame, Record, Request, Response
 from tapeproxy.tapes.trace import TraceHasher, join_parts, part_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1.tape.jsonl.gz"
@@ -111,3 +111,28 @@ def test_what_passed_on_a_websocket_has_a_digest_of_its_own() -> None:
     assert len({digest, *(one for one, _ in found)}) == 1 + len(other)
     assert {one for _, one in found} == {trace}, "a reader that knows no WebSockets finds the same trace"
     assert found[-1][0] is None
+
+
+def uploads(*sent: tuple[str, ...]) -> tuple[str | None, str]:
+    """The digests of uploads, and the trace, of exchanges that sent these pieces."""
+    hasher, records = TraceHasher(), list[Record]()
+    for pieces in sent:
+        of = len(records)
+        request, *rest = agentruns.exchange(of, "http://x.test/", chunks=[b"ok"])
+        body = [Chunks(t=1, of=of, to="server", parts=((0, piece.encode()),)) for piece in pieces]
+        records += [request, *body, *rest]
+    for index, record in enumerate(records):
+        hasher.feed(index, record)
+    return hasher.uploads(), hasher.hexdigest()
+
+
+def test_what_was_streamed_to_servers_has_a_digest_of_its_own() -> None:
+    digest, trace = uploads(("one ", "two"), ("three",))
+    assert digest is not None and len(digest) == 64
+    same = [(("one two",), ("three",)), (("three",), ("one", " two"))]  # other pieces, another order
+    other = [(("one ", "tw0"), ("three",)), (("one two",), ("one two",)), (("one two",), ()), (("one twothree",), ())]
+    assert [uploads(*sent) for sent in same] == [(digest, trace)] * 2
+    found = [uploads(*sent) for sent in other]
+    assert digest not in {one for one, _ in found}
+    assert {one for _, one in found} == {trace}
+    assert uploads((), ())[0] is None

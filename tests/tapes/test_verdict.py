@@ -82,6 +82,22 @@ def test_the_digests_of_lanes(lanes: dict[str, Any] | None, wrong: str | None) -
         assert verdict.what == f"the exchanges of lane {wrong!r} are not those that were sealed, or not in that order"
 
 
+@pytest.mark.parametrize(("sealed", "good"), [(None, True), (b"sent", True), (b"other", False)])
+def test_the_digest_of_uploads(sealed: bytes | None, good: bool) -> None:
+    def records(sent: bytes) -> tuple[Record, ...]:
+        return RECORDS[0], Chunks(t=1, of=1, to="server", parts=((0, sent),)), *RECORDS[1:4]
+
+    encoder, hasher = TapeEncoder(Head()), TraceHasher()
+    for record in records(b"sent"):
+        encoder.add(record)
+    for index, record in enumerate((Head(), *records(b"sent" if sealed is None else sealed))):
+        hasher.feed(index, record)
+    uploads = None if sealed is None else hasher.uploads()  # a tape from before there was such a digest
+    verdict = judge(encoder.flush() + encoder.seal(t=9, trace=hasher.hexdigest(), outcome="exited", uploads=uploads))
+    assert verdict.good is good, verdict.what
+    assert ("what was streamed to servers" in verdict.what) is not good
+
+
 def edit(data: bytes) -> bytes:
     return gzip.compress(gzip.decompress(data).replace(b"hello", b"jello"))
 
