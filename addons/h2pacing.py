@@ -73,8 +73,8 @@ class _Measured(BufferedH2Connection, _Sent):
         self.local_settings.initial_window_size = WINDOW
         self.local_settings.acknowledge()
 
-    def send_data(
-        self, stream_id: int, data: bytes | memoryview, end_stream: bool = False, pad_length: int | None = None
+    def send_data(  # type: ignore[override]  # takes what mitmproxy's own takes
+        self, stream_id: int, data: bytes, end_stream: bool = False, pad_length: None = None
     ) -> None:
         if len(data) <= self.max_outbound_frame_size:  # or it comes back in pieces
             self.waiting[stream_id] = self.waiting.get(stream_id, 0) + len(data)
