@@ -52,7 +52,7 @@ class Client:
     note: str = ""
 
 
-_HTTP2 = "with `http_client=DefaultHttpxClient(http2=True)`, and the asynchronous one of that"
+_HTTP2 = "with `http_client=DefaultHttpxClient(http2=True)`, and `DefaultAsyncHttpxClient` for the asynchronous one"
 _UNSEEN = "no shim: what asks the same every time is replayed; clock and chance in a request are not"
 
 CLIENTS = (
@@ -84,7 +84,8 @@ CLIENTS = (
         "openai_agents_agent.py",
         ("--ignore-json", "$.data"),
         note="uploads a trace of the run, in which tools that ran in threads of their own stand as they ended: so it "
-        "is recorded with `--ignore-json '$.data'`, or without the upload (`OPENAI_AGENTS_DISABLE_TRACING=1`)",
+        "is recorded with `--ignore-json '$.data'`, or without the upload (`OPENAI_AGENTS_DISABLE_TRACING=1`), which "
+        "is better for runs of more than five seconds: it uploads by a timer, so how often is chance there",
     ),
     Client(
         "smolagents",
