@@ -1,4 +1,4 @@
-"""docs/viewer.png, viewer-context.png, viewer-diff.png: the viewer as a person sees it. Run from the repository root.
+"""docs/viewer.png and viewer-context, -why and -diff.png: the viewer as a person sees it. Run from the repository root.
 
 usage: .venv/bin/python docs/make_screenshots.py
 
@@ -34,6 +34,7 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
             shoot(browser, folder / "team.html", "viewer.png", "jjjjh")
             shoot(browser, folder / "team.html", "viewer-context.png", "jjjjc")
+            shoot(browser, folder / "team.html", "viewer-why.png", "jjjjj", ask=".tool .tool .asks")
             shoot(browser, folder / "diff.html", "viewer-diff.png", "b")
             browser.close()
 
@@ -59,7 +60,7 @@ def run(folder: Path, *words: str) -> None:
         sys.exit(f"tapeproxy {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
 
 
-def shoot(browser: Browser, file: Path, name: str, keys: str) -> None:
+def shoot(browser: Browser, file: Path, name: str, keys: str, ask: str = "") -> None:
     page = browser.new_page(viewport={"width": 1100, "height": 560}, color_scheme="light")
     page.goto(file.as_uri())
     while not page.evaluate("window.tp && tp.painted && tp.model.ranked"):
@@ -67,6 +68,9 @@ def shoot(browser: Browser, file: Path, name: str, keys: str) -> None:
     for key in keys:
         page.keyboard.press(key)
         page.evaluate("new Promise(requestAnimationFrame)")
+    if ask:
+        page.locator(ask).last.press("Enter")
+        page.locator(".where ol").wait_for()
     page.wait_for_timeout(300)
     page.screenshot(path=ROOT / "docs" / name)
     page.close()

@@ -71,6 +71,8 @@ def _around(span: Span) -> list[str]:
     """The words where they came from: what stands before them, they themselves, and what stands behind."""
     assert span.told is not None
     text, start, end = span.told.leaf.text, span.told_start, span.told_end
+    if span.told.kind in ("clock", "chance"):  # it was found by what it is, not by where it stands
+        return ["", text[start:end], ""]
     return [text[max(0, start - _AROUND) : start], text[start:end], text[end : end + _AROUND]]
 
 

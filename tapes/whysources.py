@@ -140,7 +140,8 @@ def told_by_values(tape: Tape) -> list[Told]:
         read, good = read_json(value.content)
         parts = [*leaves(read)] if good and isinstance(read, dict | list) else []
         for leaf in (*parts, Leaf((), "content", _text(value.content))):
-            about = (value.lane, value.n, value.what, value.name, value.where)
+            # As paths are that the agent read: from its folder on.
+            about = (value.lane, value.n, value.what, value.name, value.where.removeprefix(f"{tape.head.cwd}/"))
             out.append(Told("value", leaf, index, None, *about))
     return out
 

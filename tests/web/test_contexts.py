@@ -84,6 +84,12 @@ def test_runs_of_words_add_up_to_both_texts(page: Page, was: str, now: str) -> N
     assert "".join(text for what, text in runs if what != "out") == now
 
 
+def test_two_texts_that_have_little_in_common_are_not_mixed(page: Page) -> None:
+    was, now = "I found a page about it, and it says much.", "The moon does it."
+    runs = page.evaluate("([was, now]) => tp.wordRuns(was, now)", [was, now])
+    assert runs == [["out", was[:-1]], ["in", now[:-1]], ["same", "."]]
+
+
 def test_a_call_is_compared_with_the_one_before_in_its_lane(page: Page) -> None:
     watched = Watched(page, "file:")
     page.evaluate("tp.state.set({number: 4, view: '', other: null, marked: null})")

@@ -4,7 +4,7 @@
 'use strict';
 (function () {
   var html = tp.html, hooks = tp.hooks;
-  var CUTS = ['…', '...', '[truncated]'], LEAST = 8, WORDS = 1500;
+  var CUTS = ['…', '...', '[truncated]'], LEAST = 8, WORDS = 1500, ALIKE = 0.3;
 
   /* How one sequence becomes the other, as [what, a0, a1, b0, b1]: the longest common run first, then left and right of
      it. The algorithm of Python's difflib without its junk. */
@@ -97,6 +97,8 @@
     return rows;
   };
 
+  function solid(words) { return words.reduce(function (sum, word) { return sum + (word.trim() ? word.length : 0); }, 0); }
+
   /* Two texts in runs: [what, text], what being same, out (only the first has it) or in. By words; where very much
      differs, one run goes and another comes. */
   tp.wordRuns = function (was, now) {
@@ -105,9 +107,15 @@
     while (end < words[0].length - start && end < words[1].length - start && words[0][words[0].length - 1 - end] === words[1][words[1].length - 1 - end]) end++;
     var middles = words.map(function (side) { return side.slice(start, side.length - end); }), runs = [['same', words[0].slice(0, start).join('')]];
     if (Math.max(middles[0].length, middles[1].length) > WORDS) runs.push(['out', middles[0].join('')], ['in', middles[1].join('')]);
-    else for (var step of opcodes(middles[0], middles[1])) {
-      if (step[0] === 'equal') runs.push(['same', middles[0].slice(step[1], step[2]).join('')]);
-      else runs.push(['out', middles[0].slice(step[1], step[2]).join('')], ['in', middles[1].slice(step[3], step[4]).join('')]);
+    else {
+      var steps = opcodes(middles[0], middles[1]), letters = middles.map(solid);
+      var kept = steps.reduce(function (sum, step) { return sum + (step[0] === 'equal' ? solid(middles[0].slice(step[1], step[2])) : 0); }, 0);
+      // Two texts that have no more than a few words and the spaces in common are not one that was changed.
+      if (kept < ALIKE * Math.min(letters[0], letters[1])) steps = [['replace', 0, middles[0].length, 0, middles[1].length]];
+      for (var step of steps) {
+        if (step[0] === 'equal') runs.push(['same', middles[0].slice(step[1], step[2]).join('')]);
+        else runs.push(['out', middles[0].slice(step[1], step[2]).join('')], ['in', middles[1].slice(step[3], step[4]).join('')]);
+      }
     }
     runs.push(['same', end ? words[0].slice(words[0].length - end).join('') : '']);
     return runs.filter(function (run) { return run[1]; });

@@ -32,11 +32,21 @@
     return own.reduce(function (sum, line) { return sum + line.length + 1; }, 0) + Math.min(lines[lines.length - 1].length, Math.max(0, last.length - 1));
   }
 
+  /* The words that were followed to this side of the chosen exchange; '' where none were. */
+  function litOn(side) {
+    var state = tp.state ? tp.state.get() : {};
+    return state.lit && side && state.lit.side === side && state.lit.number === state.number ? state.lit.text : '';
+  }
+
+  /* The name by which a call of a tool and its result know each other. */
+  function Id(props) {
+    return litOn(props.side) === props.id ? html` <mark class="lit">${tp.spelled(props.id)}</mark>` : html` <span class="dim">${tp.spelled(props.id)}</span>`;
+  }
+
   /* A text. `side`: whether it is of the `request` or the `answer`; words that came from there are lit. `ask`: the
      number of the exchange of whose request it is: a click on words, or Enter on the text, asks where they come from. */
   function Text(props) {
-    var text = props.text || '', lit = tp.state ? tp.state.get().lit : null, box = hooks.useRef(null);
-    var place = lit && props.side && lit.side === props.side && lit.number === tp.state.get().number ? placeOf(text, lit.text) : null;
+    var text = props.text || '', lit = litOn(props.side), box = hooks.useRef(null), place = lit ? placeOf(text, lit) : null;
     var limit = hooks.useState(20000), most = Math.max(limit[0], place ? place[1] : 0), asked = hooks.useState(null);
     var shown = text.length > most ? text.slice(0, most) : text, can = props.ask !== undefined;
     hooks.useEffect(function () { var found = place && box.current.querySelector('mark.lit'); if (found) found.scrollIntoView({ block: 'center' }); }, [lit]);
@@ -74,8 +84,8 @@
     var part = props.part;
     if (part.kind === 'text') return html`<${Text} text=${part.text} kind=${part.refusal ? 'refusal' : ''} ask=${props.ask} side=${props.side} />`;
     if (part.kind === 'thought') return html`<div class="thought"><b>thinking</b><${Text} text=${part.text || '(hidden by the provider)'} ask=${part.text ? props.ask : undefined} side=${props.side} /></div>`;
-    if (part.kind === 'tool-call') return html`<div class="tool"><b>calls ${tp.spelled(part.name || '')}</b>${part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.arguments)} ask=${props.ask} side=${props.side} />${props.results && part.id && props.results.has(part.id) && html`<${Part} part=${props.results.get(part.id)} paired=${true} ask=${props.ask} side=${props.side} />`}</div>`;
-    if (part.kind === 'tool-result') return html`<div class=${part.error ? 'tool bad' : 'tool'}><b>${part.error ? 'error' : 'result'}${props.paired ? '' : part.id && props.calls && props.calls.has(part.id) ? ' of ' + tp.spelled(props.calls.get(part.id)) : ' of a tool'}</b>${!props.paired && part.id && html` <span class="dim">${tp.spelled(part.id)}</span>`}<${Text} text=${pretty(part.text)} ask=${props.ask} side=${props.side} />${(part.media || []).map(function (one, at) { return html`<${Picture} key=${at} part=${one} />`; })}</div>`;
+    if (part.kind === 'tool-call') return html`<div class="tool"><b>calls ${tp.spelled(part.name || '')}</b>${part.id && html`<${Id} id=${part.id} side=${props.side} />`}<${Text} text=${pretty(part.arguments)} ask=${props.ask} side=${props.side} />${props.results && part.id && props.results.has(part.id) && html`<${Part} part=${props.results.get(part.id)} paired=${true} ask=${props.ask} side=${props.side} />`}</div>`;
+    if (part.kind === 'tool-result') return html`<div class=${part.error ? 'tool bad' : 'tool'}><b>${part.error ? 'error' : 'result'}${props.paired ? '' : part.id && props.calls && props.calls.has(part.id) ? ' of ' + tp.spelled(props.calls.get(part.id)) : ' of a tool'}</b>${!props.paired && part.id && html`<${Id} id=${part.id} side=${props.side} />`}<${Text} text=${pretty(part.text)} ask=${props.ask} side=${props.side} />${(part.media || []).map(function (one, at) { return html`<${Picture} key=${at} part=${one} />`; })}</div>`;
     if (part.image) return html`<${Picture} part=${part} />`;
     return html`<div class="media">[${tp.spelled((part.kind === 'media' ? '' : part.kind) + ' ' + (part.detail || ''))}]</div>`;
   }
