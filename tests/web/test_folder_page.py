@@ -11,6 +11,7 @@ from viewserving import opened, viewing
 
 from tapeproxy.proxy.encrypting import encrypt
 from tapeproxy.proxy.unlocking import PASSPHRASE, Secret
+from tapeproxy.tapes.encrypted import COSTS
 
 pytestmark = needs_chromium
 FIRST = (say("m", "What is it?", answer="A thing."), get("m", "page", "one"), say("m", "And?", answer="One."))
@@ -71,7 +72,7 @@ def test_a_tape_without_its_key_says_what_to_do(
     write(tmp_path / "a.tape.jsonl.gz", *FIRST)
     plain = (tmp_path / "a.tape.jsonl.gz").read_bytes()
     locked = tmp_path / "b.tape.jsonl.gz.enc"
-    locked.write_bytes(b"".join(encrypt(iter([plain]), Secret("passphrase", b"correct horse"))))
+    locked.write_bytes(b"".join(encrypt(iter([plain]), Secret("passphrase", b"correct horse"), cost=COSTS.start)))
     with viewing(tmp_path) as server, opened(chromium, server.address()) as page:
         expect(page.locator("td.outcome")).to_have_text(["encrypted", "exit 0"])
         page.locator("a", has_text="b.tape").click()

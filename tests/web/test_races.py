@@ -134,7 +134,7 @@ def test_a_fork_is_begun_once_and_an_older_state_of_it_is_not_the_last(page: Pag
     # Its state is not known yet: another click would have begun another one.
     expect(page.locator(".run")).to_be_disabled()
     states.wait()
-    page.wait_for_timeout(1000)  # more than two of the questions that were asked without waiting for the answer
+    page.wait_for_timeout(500)  # more than one of the questions that were asked without waiting for the answer
     assert len(states) == 1
     states.release('{"running": true, "exit_code": null, "output": "on", "child": "x", "begun": false}')
     states.wait()
