@@ -1,4 +1,4 @@
-"""A text given to the user's editor, and what became of it. Knows processes and files, not what the text is."""
+"""A text or an answer given to the user's editor, and what became of it. Knows processes and files."""
 
 import os
 import shlex
@@ -6,8 +6,13 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tapeproxy.tapes.errors import UsageError
+
+if TYPE_CHECKING:
+    from tapeproxy.tapes.edits import Edit
+    from tapeproxy.tapes.exchanges import Exchange
 
 
 def edit_text(text: str, suffix: str, environment: Mapping[str, str]) -> str:
@@ -34,6 +39,22 @@ def edit_text(text: str, suffix: str, environment: Mapping[str, str]) -> str:
                 return file.read()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"what was edited cannot be read: {error}", where=command[0]) from None
+
+
+def edit_answer(exchange: "Exchange", environment: Mapping[str, str]) -> "list[Edit]":
+    """What the user makes of an answer in an editor. Raises UsageError; what was no use is kept."""
+    from tapeproxy.tapes.editables import editable, edits_of
+    from tapeproxy.tapes.edits import apply
+
+    before = editable(exchange)
+    after = edit_text(before.text, before.suffix, environment)
+    try:
+        edits = edits_of(before, after, exchange.number)
+        apply(exchange, edits)
+    except UsageError as error:
+        kept = keep_draft(after, before.suffix)
+        raise UsageError(error.what, where=error.where, fix=f"what you wrote is in {kept}") from None
+    return edits
 
 
 def keep_draft(text: str, suffix: str) -> Path:

@@ -165,25 +165,13 @@ def command(
 
 
 def _edited_by_hand(tape: "Tape", at: str | None, environment: Mapping[str, str]) -> "list[Edit]":
-    """What the user makes of an answer in an editor. Raises UsageError; what was no use is kept."""
-    from tapeproxy.cli.editor import edit_text, keep_draft
-    from tapeproxy.tapes.editables import editable, edits_of
-    from tapeproxy.tapes.edits import apply
+    """What the user makes of an answer in an editor. Raises UsageError."""
+    from tapeproxy.cli.editor import edit_answer
     from tapeproxy.tapes.eventnames import find_event
 
     if at is None:
         raise UsageError("it is not said which answer is to be edited", fix="name its exchange: --at N, or --at last")
-    number = find_event(tape, at)
-    exchange = tape.exchanges[number - 1]
-    before = editable(exchange)
-    after = edit_text(before.text, before.suffix, environment)
-    try:
-        edits = edits_of(before, after, number)
-        apply(exchange, edits)
-    except UsageError as error:
-        kept = keep_draft(after, before.suffix)
-        raise UsageError(error.what, where=error.where, fix=f"what you wrote is in {kept}") from None
-    return edits
+    return edit_answer(tape.exchanges[find_event(tape, at) - 1], environment)
 
 
 def dry_document(parent: "Parent", prepared: "Prepared") -> dict[str, object]:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,9 +21,11 @@ from tapeproxy.web.library import ForkOrder, NotThereError
 
 OPTIONS: Final = frozenset(
     {"--at", "--set", "--delete", "--text", "--status", "--header"}
-    | {"--request-set", "--request-delete", "--system", "--model"}
+    | {"--request-set", "--request-delete", "--system", "--model", "--body"}
 )
 """What the page may ask for: edits of what is said. No file, no command, no address, no environment."""
+_TEXT: Final = re.compile(r"(\d{1,9}::)?@")
+"""How a body begins that stands in the option itself: any other one is the name of a file."""
 _OUTPUT = 20_000
 _PLAN_SECONDS = 60
 _MOST = 8
@@ -171,6 +174,8 @@ def _command(parent: Path, order: ForkOrder) -> list[str]:
     for option, value in order.options:
         if option not in OPTIONS:
             raise UsageError(f"the page may not use {option!r}", fix=f"it may use {', '.join(sorted(OPTIONS))}")
+        if option == "--body" and not _TEXT.match(value):
+            raise UsageError("the page may not use a file for a body", fix="a text stands behind @")
         # One word, so that a value that begins with a dash is no option.
         words.append(f"{option}={value}")
     for name in order.keyless:

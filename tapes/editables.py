@@ -1,6 +1,6 @@
 """An answer as a text that somebody edits, and the edits that follow from what they made of it. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,25 @@ def edits_of(before: Editable, after: str, at: int) -> list[Edit]:
     if not readable:
         raise UsageError(f"what was edited is not JSON: {_where_broken(after)}")
     return [JsonEdit(JsonPath(tuple(map(Step, keys))), change, at=at) for keys, change in _changes(old, new)]
+
+
+def options_of(edits: Iterable[Edit]) -> list[tuple[str, str]]:
+    """Edits of `edits_of` as options of `tapeproxy fork`: `("--set", "7:$.a=1")`, each with its event."""
+    return [_option(edit) for edit in edits]
+
+
+def _option(edit: Edit) -> tuple[str, str]:
+    match edit:
+        case TextEdit():
+            return "--text", f"{edit.at}::{edit.text}"
+        case BodyEdit():
+            return "--body", f"{edit.at}::@{edit.data.decode()}"
+        case JsonEdit(change=Change("delete")):
+            return "--delete", f"{edit.at}:{edit.path}"
+        case JsonEdit():
+            sign = "+=" if edit.change.operation == "append" else "="
+            return "--set", f"{edit.at}:{edit.path}{sign}{write_value(edit.change.value).decode()}"
+    raise TypeError(edit)
 
 
 def _words(draft: Draft) -> str | None:

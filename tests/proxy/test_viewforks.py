@@ -123,6 +123,14 @@ def test_the_page_changes_what_is_said_and_nothing_else(folder: ForkingFolder, o
             order(NAME, ForkOrder(((option, "x"),)))
 
 
+def test_a_body_is_a_text_and_no_file(folder: ForkingFolder, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a secret")
+    for value in (str(tmp_path / "secret"), f"2::{tmp_path / 'secret'}", "-", "last::@x"):
+        with pytest.raises(UsageError, match="may not use a file"):
+            folder.plan(NAME, ForkOrder((("--body", value),)))
+    assert folder.plan(NAME, ForkOrder((("--body", '2::@{"degrees": 3}'),)))["lanes"]
+
+
 def test_a_dry_run_that_takes_too_long_is_ended(folder: ForkingFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(viewforks, "_PLAN_SECONDS", 0.1)
     program(monkeypatch, "import signal; signal.pause()")

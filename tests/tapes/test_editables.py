@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapeproxy.tapes.calls import read_call
-from tapeproxy.tapes.editables import Editable, editable, edits_of
-from tapeproxy.tapes.edits import apply, describe
+from tapeproxy.tapes.editables import Editable, editable, edits_of, options_of
+from tapeproxy.tapes.edits import BodyEdit, Edit, TextEdit, apply, describe
+from tapeproxy.tapes.editwords import read_as
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.jsonvalues import read_json
 
@@ -28,6 +29,11 @@ def test_a_plain_body_is_laid_out_and_changed_in_place() -> None:
     assert apply(exchange, edits).response_body == BODY.replace(b"1.00", b"2").replace(b'"x"', b'"y"')
 
 
+def options_read(edits: list[Edit]) -> list[Edit]:
+    """What `fork` makes of the options that stand for edits; a body begins with @ there."""
+    return [read_as(option.removeprefix("--"), value) for option, value in options_of(edits)]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "x", "é"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3),
@@ -41,6 +47,7 @@ def test_the_edits_make_of_one_value_the_other(old: Any, new: Any) -> None:
     exchange = answered(json.dumps(old).encode())
     edits = edits_of(editable(exchange), json.dumps(new, indent=3), 3)
     assert read_json(apply(exchange, edits).response_body)[0] == new
+    assert options_read(edits) == edits
 
 
 def test_a_stream_with_more_than_a_text_is_shown_as_the_answer_it_adds_up_to() -> None:
@@ -76,3 +83,9 @@ def test_what_is_no_json_any_more() -> None:
     before = editable(answered(b'{"a": 1}', url=URLS["ollama"], asked=ASKED))
     with pytest.raises(UsageError, match="not JSON: line 2, column"):
         edits_of(before, '{\n  "a": 1,,\n}\n', 3)
+
+
+@pytest.mark.parametrize("text", ["", "No.", "12::No.", "@x", "-- \n=x", "é\u202e"])
+def test_texts_and_bodies_are_options_too(text: str) -> None:
+    edits: list[Edit] = [TextEdit(text, 7), BodyEdit(text.encode(), 7)]
+    assert options_read(edits) == edits
