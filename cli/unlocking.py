@@ -12,7 +12,7 @@ import click
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.unlocking import Secret
+    from tapeproxy.proxy.unlocking import Ask, Secret
     from tapeproxy.tapes.encrypted import Kind
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -54,6 +54,19 @@ class Unlocking:
                 found = prompt(f"passphrase for {source}")
             self._kept = found or refuse(kind, source)
         return self._kept
+
+    def asked_now(self, path: Path) -> "Ask":
+        """Who opens encrypted tapes from here on: nobody is asked on a terminal any more, which a viewer has.
+
+        So a tape that is named is opened now. Raises NoTapeError where there is none, and as `ask` does.
+        """
+        from tapeproxy.proxy.tapefile import is_locked, read_entries
+        from tapeproxy.proxy.unlocking import ask_environment
+
+        if not path.is_dir() and is_locked(path):
+            next(read_entries(path, ask=self.ask), None)
+            return self.ask
+        return self.ask if self.named else ask_environment
 
     def choose(self) -> "Secret":
         """The secret to encrypt a tape with; a passphrase that is typed is asked for twice. Raises UsageError."""
