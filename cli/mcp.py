@@ -38,6 +38,12 @@ def command(ctx: click.Context, name: str | None) -> int:
     if not called:
         raise UsageError(f"{name!r} is no name for a server", fix="name it in letters, digits and hyphens")
     run = find_run(os.environ)
+    if run.mode == "unknown":
+        raise UsageError(
+            f"the MCP server {called} is not started: a replay is under way, and it cannot be asked from here",
+            fix="have the client hand on HTTP_PROXY and all TAPEPROXY_* variables to its servers; "
+            "if no replay is under way, empty ~/.tapeproxy/replays",
+        )
     if run.mode == "replay":
         from tapeproxy.proxy.mcpreplay import ReplayedServer, next_session
         from tapeproxy.proxy.mcptap import end_as

@@ -7,6 +7,7 @@ child has those of the run all the same; elsewhere they are found with the proce
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -22,22 +23,29 @@ class Run(NamedTuple):
     """`record`: `folder` is where sidecar files go, None where nothing is taped.
 
     `replay`: `proxy` is the URL of the tape server, as a client of the run has it, and `folder` the shims' own, if any.
+    `unknown`: a replay, of which no more can be told.
     """
 
-    mode: Literal["record", "replay", "none"]
+    mode: Literal["record", "replay", "unknown", "none"]
     proxy: str = ""
     folder: Path | None = None
     variables: Mapping[str, str] = {}
 
 
-def find_run(environment: Mapping[str, str]) -> Run:
-    """The run that we are part of."""
-    for found in (environment, *_above(os.getppid())):
+def find_run(environment: Mapping[str, str], marks: Path | None = None) -> Run:
+    """The run that we are part of. `marks`: where replays are marked, if not in our own home and not on Linux."""
+    above = _above(os.getppid()) if sys.platform == "linux" else iter(())
+    for found in (environment, *above):
         folder = Path(found["TAPEPROXY_SIDECAR"]) if "TAPEPROXY_SIDECAR" in found else None
         if found.get(REPLAY_VARIABLE):
             return Run("replay", found.get("HTTP_PROXY", ""), folder, found)
         if RUN_VARIABLE in found:
             return Run("record", "", folder, found)
+    if marks is not None or sys.platform != "linux":
+        from tapeproxy.proxy.replaymarks import is_within
+
+        if is_within(marks):
+            return Run("unknown")
     return Run("none")
 
 

@@ -21,6 +21,7 @@ from typing import Literal
 
 from tapeproxy.proxy.commands import command_line, start_error
 from tapeproxy.proxy.processes import RUN_VARIABLE, RunProcesses
+from tapeproxy.proxy.replaymarks import marked
 from tapeproxy.tapes.errors import UsageError
 
 type StopCause = Literal["timeout", "violations", "user", "tape"]
@@ -116,7 +117,7 @@ async def run_child(
     """
     stop = stop or StopSignal()
     begun = time.monotonic_ns()
-    with _relayed_signals() as relay:
+    with _relayed_signals() as relay, marked(env):
         process = await _start(command_line(argv, env), env, confine, stdio)
         relay.aim(process)
         run = RunProcesses(env.get(RUN_VARIABLE, ""), root=process.pid)
