@@ -97,7 +97,7 @@ def test_without_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(command, [])
     assert isinstance(done.exception, UsageError)
     assert "the viewer needs uvicorn, which is not installed" in str(done.exception)
-    assert "pip install 'tapeproxy[view]'" in str(done.exception)
+    assert "pip install '.[view]'" in str(done.exception)
 
 
 def test_nothing_to_serve(cli: Cli, tmp_path: Path) -> None:
