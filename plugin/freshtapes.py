@@ -1,7 +1,12 @@
 """New tapes of a test, until it has passed: where they lie, and how they come into the place of the old ones."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
+
+from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.records import Head
+from tapeproxy.tapes.redactionrules import DEFAULT
 
 
 def fresh(path: Path) -> Path:
@@ -32,3 +37,8 @@ def put_beside(new: Path, path: Path, *, accept: bool) -> str:
     if accept:
         replace_tape(path, beside, keep=False)
     return "\n".join((said, *change_lines(diff)))
+
+
+def nothing() -> Tape:
+    """The tape of a test that has none: what is asked there is redacted as a recording of today would do."""
+    return Tape(Head(started_at=datetime.now(UTC).isoformat(), rules=DEFAULT.to_json()), [])

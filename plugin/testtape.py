@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tapeproxy.plugin.freshtapes import fresh, put_beside, settle
+from tapeproxy.plugin.freshtapes import fresh, nothing, put_beside, settle
 from tapeproxy.plugin.modes import deed_of, is_expired
 from tapeproxy.plugin.options import TapeOptions
 from tapeproxy.plugin.programs import ANEW, FROZEN, RECORD_IT, UPDATE_IT
@@ -20,8 +20,6 @@ from tapeproxy.proxy.tapefile import is_locked
 from tapeproxy.proxy.testplaces import SUFFIX
 from tapeproxy.tapes.errors import TapeproxyError, install
 from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.records import Head
-from tapeproxy.tapes.redactionrules import DEFAULT
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ class TestTape:
                 match=options.match,
             )
             self._replay.own = OwnTape() if self.missing or not is_locked(path) else None
-            self._replay.open(tape or _nothing())
+            self._replay.open(tape or nothing())
 
     def _load(self) -> Tape | None:
         if self.options.mode in ("all", "rewrite"):  # what is there may be anything
@@ -298,8 +296,3 @@ class TestTape:
             self._record.open_late()
         else:
             self._record.open()
-
-
-def _nothing() -> Tape:
-    """The tape of a test that has none: what is asked there is redacted as a recording of today would do."""
-    return Tape(Head(started_at=datetime.now(UTC).isoformat(), rules=DEFAULT.to_json()), [])

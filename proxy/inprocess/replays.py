@@ -6,34 +6,33 @@ Knows the order of opening and closing; `redirects` knows the clients, `proxy.re
 import asyncio
 import os
 import socket
-import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, cast
 
 from tapeproxy.proxy.inprocess.background import Background
 from tapeproxy.proxy.inprocess.children import FORKED, Reports
-from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, enter, is_shimmed
+from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, enter, is_shimmed
 from tapeproxy.proxy.inprocess.environments import RunEnvironment
+from tapeproxy.proxy.inprocess.failures import TapeDriftError as TapeDriftError
+from tapeproxy.proxy.inprocess.failures import TapeViolationError as TapeViolationError
 from tapeproxy.proxy.inprocess.heard import Judged
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
+from tapeproxy.proxy.inprocess.serving import authorities, calling_line, clamp_settings, place, server_of
 from tapeproxy.proxy.inprocess.tapeline import DirectTransport, TapeLine
 from tapeproxy.proxy.inprocess.tapes import load_again
 from tapeproxy.proxy.inprocess.words import Matching, OnDrift, check_words, rules_of
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replayer import Replayer
-from tapeproxy.proxy.shimming import epoch_ns, reads_of
 from tapeproxy.proxy.tapedrun import facts_here, placeholders, taped_redactor, with_seed
-from tapeproxy.proxy.tapeserver import Serving, TapeServer
-from tapeproxy.tapes.errors import Place, TapeFormatError, TapeproxyError, UsageError
+from tapeproxy.proxy.tapeserver import TapeServer
+from tapeproxy.tapes.errors import Place, TapeFormatError
 from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.hosts import is_loopback, split_authority
-from tapeproxy.tapes.identity import parse_target
+from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.positions import is_within
-from tapeproxy.tapes.recordfields import Json
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.trace import join_parts, part_of
 from tapeproxy.tapes.violations import Drift, Violation
@@ -43,37 +42,6 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.owntape import OwnTape
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
-_INBOX = memoryview(bytearray(1 << 18))
-"""What connections read into: all of them on the background's loop, one after the other."""
-_NO_ROOM = memoryview(b"")
-"""For what TLS would decrypt."""
-_SHOWN = 3
-_ANEW = "if the change is meant, record the tape anew"
-
-
-def _listed(found: Sequence[Violation | Drift]) -> str:
-    more = len(found) - _SHOWN
-    return "\n".join(one.to_text() for one in found[:_SHOWN]) + (f"\nand {more} more" if more > 0 else "")
-
-
-class TapeViolationError(TapeproxyError):
-    """The code in a replay did what is not on the tape. `violations` has each of them."""
-
-    exit_code = 3
-
-    def __init__(self, tape: Path, violations: Sequence[Violation], *, fix: str = "") -> None:
-        self.violations = list(violations)
-        super().__init__(_listed(self.violations), where=str(tape), fix=fix or _ANEW)
-
-
-class TapeDriftError(TapeproxyError):
-    """All that was asked is on the tape, but the code in a replay came another way to it. `drifts` has where."""
-
-    exit_code = 4
-
-    def __init__(self, tape: Path, drifts: Sequence[Drift], *, fix: str = "") -> None:
-        self.drifts = list(drifts)
-        super().__init__(_listed(self.drifts), where=str(tape), fix=fix or _ANEW)
 
 
 class Replay:
@@ -114,7 +82,7 @@ class Replay:
         self.children = Reports()
         check_words(match=match, on_drift=on_drift)
         self._rules = rules_of(rules)
-        self._allow = frozenset(map(_place, allow))
+        self._allow = frozenset(map(place, allow))
         self._block = block_network
         self._server: TapeServer
         self._replayer: Replayer
@@ -186,18 +154,18 @@ class Replay:
             )
         except ValueError as error:
             raise TapeFormatError(str(error), place=Place(str(self.path))) from None
-        self._authorities = frozenset(_authorities(tape))
-        self._server = _server(self._replayer, self._speed)
+        self._authorities = frozenset(authorities(tape))
+        self._server = server_of(self._replayer, self._speed)
         self._judged = Judged(self._replayer.redactor.text)
         if clamped:
-            self._clamp = Clamp(_clamp_settings(tape, self._judged.take))
+            self._clamp = Clamp(clamp_settings(tape, self._judged.take))
 
     def resume(self, root: str = ROOT) -> None:
         """Lead this interpreter's clients here, on the tape's clock; the flow that calls is the lane `root`.
 
         Raises UsageError where the clock is another tape's.
         """
-        self._proxies = frozenset(_place(os.environ[name]) for name in _PROXIES if os.environ.get(name))
+        self._proxies = frozenset(place(os.environ[name]) for name in _PROXIES if os.environ.get(name))
         for name in placeholders(self.tape):
             if not os.environ.get(name):
                 os.environ[name] = placeholder(name)
@@ -311,17 +279,15 @@ class Replay:
 
     def reaches_out(self, kind: str, host: str, port: int) -> str:
         """A violation, and why."""
-        if not self._block or self._may_reach(host, port) or Background.is_thread(threading.get_ident()):
+        allowed = any(host == name and port in (0, number) for name, number in self._allow)
+        if not self._block or allowed or Background.is_thread(threading.get_ident()):
             return ""
         where = f"{host}:{port}" if port else host
         what = f"the code wanted to {kind} {where} past the clients that hear the tape, and was refused"
-        found = Violation("egress", f"{kind} {where}, at {_calling_line()}", what)
+        found = Violation("egress", f"{kind} {where}, at {calling_line()}", what)
         if found not in self.violations:
             self._replayer.violate(found)
         return what
-
-    def _may_reach(self, host: str, port: int) -> bool:
-        return any(host == name and port in (0, number) for name, number in self._allow)
 
     def _notice(self, found: Violation | Drift) -> None:
         if self.own is not None:
@@ -333,69 +299,3 @@ class Replay:
 
 
 replay = Replay
-
-
-def _clamp_settings(tape: Tape, take: Callable[[dict[str, Any]], object]) -> ClampSettings:
-    head = tape.head
-    assert head.seed is not None
-    lines: dict[str, list[Json]] = {}
-    first: list[Json] = []
-    for line in reads_of(tape):
-        first = first or [line]
-        lines.setdefault(line["lane"], []).append(line)
-    return ClampSettings(
-        mode="replay",
-        seed=head.seed,
-        origin_ns=epoch_ns(head.started_at) + (head.origin or 0),
-        take=take,
-        reads=lambda lane: first + lines.get(lane, []),
-    )
-
-
-def _authorities(tape: Tape) -> Iterable[str]:
-    """HOST:PORT of everyone on the tape, in small letters."""
-    for exchange in tape.exchanges:
-        try:
-            target = parse_target(exchange.request.url)
-        except ValueError:
-            continue
-        yield f"{target.host.lower()}:{target.port}"
-
-
-def _place(text: str) -> tuple[str, int]:
-    """The host and port of HOST:PORT, also within a URL. Raises UsageError."""
-    scheme, _, rest = text.rpartition("://")
-    authority = rest.partition("/")[0].rpartition("@")[2]
-    if ":" not in authority.rpartition("]")[2]:
-        authority += ":443" if scheme == "https" else ":80"
-    found = split_authority(authority.encode("latin-1", "replace"))
-    if found is None:
-        raise UsageError(f"{text!r} is not HOST:PORT")
-    return found[0].lower(), found[1]
-
-
-def _server(replayer: Replayer, speed: float | None) -> TapeServer:
-    """A tape server that listens nowhere, on the background's loop."""
-    server = TapeServer(
-        replayer, _no_tls, lambda _host, _port: False, Serving(speed=speed), inbox=_INBOX, room=_NO_ROOM
-    )
-    server.loop = Background.get().loop
-    return server
-
-
-def _no_tls(host: str, _: bool) -> NoReturn:
-    raise AssertionError(f"TLS within a process, with {host}")
-
-
-def _calling_line() -> str:
-    """The innermost line that is neither ours nor of the standard library or an installed package."""
-    frame: FrameType | None = sys._getframe(2)
-    last = ""
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if "tapeproxy" not in frame.f_globals.get("__name__", "") and not file.startswith("<"):
-            last = last or f"{file}:{frame.f_lineno}"
-            if "site-packages" not in file and not file.startswith((sys.base_prefix, sys.prefix)):
-                return f"{file}:{frame.f_lineno}"
-        frame = frame.f_back
-    return last
