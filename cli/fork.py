@@ -13,6 +13,7 @@ from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.documents import dump
 from tapeproxy.cli.editoptions import edit_options
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.liveoptions import LiveOptions, live_options
 from tapeproxy.cli.newtape import new_tape
 from tapeproxy.cli.recorded import warner, warnings
 from tapeproxy.cli.rendering import block, count, printable
@@ -23,7 +24,6 @@ from tapeproxy.tapes.errors import UsageError
 if TYPE_CHECKING:
     from tapeproxy.proxy.edited import Prepared
     from tapeproxy.proxy.forked import Forked, ForkSettings, Parent
-    from tapeproxy.proxy.guard import GuardChoice
     from tapeproxy.tapes.edits import Edit
     from tapeproxy.tapes.exchanges import Tape
     from tapeproxy.tapes.forkplan import ForkPlan, Rerun
@@ -45,20 +45,10 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace the child tape if it exists.")
 @click.option("--dry-run", is_flag=True, help="Say what would be reused and asked anew, and run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document: of the dry run, or of how it went.")
-@click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
-@click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM).")
-@click.option("--client-cert", type=click.Path(path_type=Path), help="A client certificate with its key (PEM).")
+@live_options
 @click.option("--keyless", multiple=True, metavar="NAME", help="A secret variable that no live call needs.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
 @click.option(
     "--on-drift", type=click.Choice(["fail", "report"]), default="fail", show_default=True, help="As in a replay."
-)
-@click.option(
-    "--guard",
-    type=click.Choice(["auto", "landlock", "audit", "none"]),
-    default="auto",
-    show_default=True,
-    help="What keeps the agent itself from the network; the proxy may go there.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but violations and warnings.")
 @unlock_options
@@ -74,13 +64,9 @@ def command(
     force: bool,
     dry_run: bool,
     as_json: bool,
-    maps: tuple[str, ...],
-    upstream_ca: Path | None,
-    client_cert: Path | None,
+    live: LiveOptions,
     keyless: tuple[str, ...],
-    timeout: float | None,
     on_drift: Literal["fail", "report"],
-    guard: "GuardChoice",
     quiet: bool,
     unlocking: Unlocking,
 ) -> int:
@@ -129,9 +115,8 @@ def command(
             click.echo(line)
         return 0
     argv = agent_argv(ctx)
-    from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.proxy.forked import ForkSettings
-    from tapeproxy.proxy.guard import describe, establish
+    from tapeproxy.proxy.guard import describe
     from tapeproxy.proxy.hybrid import run_fork
 
     settings = ForkSettings(
@@ -143,13 +128,13 @@ def command(
         argv=argv,
         force=force,
         edit=prepared.told,
-        hosts=parse_map(maps),
-        upstream_ca=upstream_ca,
-        client_certs=client_cert,
-        guard=establish(guard, live=True),
+        hosts=live.hosts,
+        upstream_ca=live.upstream_ca,
+        way=live.way,
+        guard=live.guard(),
         keyless=frozenset(keyless),
         on_drift=on_drift,
-        timeout=timeout,
+        timeout=live.timeout,
     )
     teller = Teller()
     if not quiet:

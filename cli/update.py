@@ -11,6 +11,7 @@ import click
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.liveoptions import LiveOptions, live_options
 from tapeproxy.cli.pending import Review, settle, show, shown_of, write
 from tapeproxy.cli.rendering import block, count, printable
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
@@ -18,7 +19,6 @@ from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import TapeExistsError, UsageError
 
 if TYPE_CHECKING:
-    from tapeproxy.proxy.guard import GuardChoice
     from tapeproxy.proxy.updating import Updated
     from tapeproxy.tapes.forkplan import Rerun
     from tapeproxy.tapes.violations import Drift, Violation
@@ -43,17 +43,7 @@ _LISTED = 20
 @click.option("--review", "pending", flag_value="review", help="Run nothing: show new tapes that wait, ask for each.")
 @click.option("--accept", "pending", flag_value="accept", help="Run nothing: show them, and write them all.")
 @click.option("--reject", "pending", flag_value="reject", help="Run nothing: remove them.")
-@click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
-@click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM).")
-@click.option("--client-cert", type=click.Path(path_type=Path), help="A client certificate with its key (PEM).")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
-@click.option(
-    "--guard",
-    type=click.Choice(["auto", "landlock", "audit", "none"]),
-    default="auto",
-    show_default=True,
-    help="What keeps the agent itself from the network; the proxy may go there.",
-)
+@live_options
 @click.option("-q", "--quiet", is_flag=True, help="Print violations, warnings, and what is asked about.")
 @rule_options
 @unlock_options
@@ -68,11 +58,7 @@ def command(
     as_json: bool,
     report: Path | None,
     pending: Review | None,
-    maps: tuple[str, ...],
-    upstream_ca: Path | None,
-    client_cert: Path | None,
-    timeout: float | None,
-    guard: "GuardChoice",
+    live: LiveOptions,
     quiet: bool,
     unlocking: Unlocking,
 ) -> int:
@@ -108,11 +94,10 @@ def command(
         raise UsageError("one tape is updated at a time", fix="the agent's command goes after --")
     if output is not None and output.exists():
         raise TapeExistsError("the file exists already", where=str(output), fix="name another")
-    from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.cli.documents import dump
     from tapeproxy.cli.recorded import warner, warnings
     from tapeproxy.cli.replay import Teller, write_report
-    from tapeproxy.proxy.guard import describe, establish
+    from tapeproxy.proxy.guard import describe
     from tapeproxy.proxy.updating import UpdateSettings, update
 
     path = choose_tape(tapes[0] if tapes else None)
@@ -126,11 +111,11 @@ def command(
         out=output,
         rerun=rerun,
         offline=dry_run,
-        hosts=parse_map(maps),
-        upstream_ca=upstream_ca,
-        client_certs=client_cert,
-        guard=establish(guard, live=True),
-        timeout=timeout,
+        hosts=live.hosts,
+        upstream_ca=live.upstream_ca,
+        way=live.way,
+        guard=live.guard(),
+        timeout=live.timeout,
         rules=given_rules(ctx),
         ask=unlocking.ask,
     )

@@ -49,10 +49,19 @@ class WorldOptions:
 
 def world_options(callback: Callable[..., int]) -> Callable[..., int]:
     """Give a command these options; its function gets them as `world`, a WorldOptions."""
+    return _with(_OPTIONS, callback)
+
+
+def way_options(callback: Callable[..., int]) -> Callable[..., int]:
+    """The same without --no-tape: in a fork, what is not decided about does not pass."""
+    return _with(_OPTIONS[:-1], callback)
+
+
+def _with(options: "tuple[Any, ...]", callback: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(callback)
     def gathered(*args: Any, **values: Any) -> int:
-        upstream_ca, proxy, certs, passing = [values.pop(name) for name in _NAMES]
+        upstream_ca, proxy, certs, passing = [values.pop(name, ()) for name in _NAMES]
         found: tuple[ClientCert, ...] = ()
         if certs:
             from tapeproxy.proxy.clientcerts import parse_client_certs
@@ -61,4 +70,4 @@ def world_options(callback: Callable[..., int]) -> Callable[..., int]:
         world = WorldOptions(upstream_ca, proxy, found, parse_passing(passing))
         return callback(*args, world=world, **values)
 
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), gathered)
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), gathered)

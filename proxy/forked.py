@@ -18,7 +18,9 @@ from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.clientcerts import ClientCert
     from tapeproxy.proxy.unlocking import Secret
+    from tapeproxy.tapes.fronts import Front
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,15 @@ class Parent:
     path: Path
     tape: Tape
     ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class WayOut:
+    """How live calls reach the world and clients the wire: as in `RecordSettings`. `fronts` None: the tape's."""
+
+    upstream_proxy: str | None = None
+    host_certs: "tuple[ClientCert, ...]" = ()
+    fronts: "tuple[Front, ...] | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +64,7 @@ class ForkSettings:
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     upstream_ca: Path | None = None
     client_certs: Path | None = None
+    way: WayOut = field(default_factory=WayOut)
     guard: GuardPlan = field(default_factory=lambda: GuardPlan(Guard.NONE))
     keyless: frozenset[str] = frozenset()
     max_violations: int = 20

@@ -37,6 +37,7 @@ from tapeproxy.tapes.branches import inherited
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.forkplan import ForkPlan, anew, kept
+from tapeproxy.tapes.fronts import parse_fronts
 from tapeproxy.tapes.hints import nowhere, served_bodies
 from tapeproxy.tapes.lanes import has_node
 from tapeproxy.tapes.reading import taped_rules
@@ -115,8 +116,15 @@ class Forking:
             self._given.pop(name, None)
             if value is not None:
                 self._given[name] = value
+        way = settings.way
+        self._fronts = parse_fronts(parent.head.reverse) if way.fronts is None else way.fronts
+        # The password of a proxy is a secret, too.
+        secret = {"": way.upstream_proxy} if way.upstream_proxy else {}
         as_replay = ReplaySettings(
-            tape=settings.parent.path, environment=self._given, argv=argv, shim=settings.shim and _has_shim(settings)
+            tape=settings.parent.path,
+            environment=self._given | secret,
+            argv=argv,
+            shim=settings.shim and _has_shim(settings),
         )
         self._settings = settings
         self._argv = argv
@@ -158,6 +166,7 @@ class Forking:
         wire.obey(self._judge, await server.start())
         try:
             await wire.start()
+            fronts = await wire.open_fronts(self._fronts)
             wire.failures.at_first = lambda error: self._tape.lost(f"something could not be taped: {error}")
             if isinstance(settings.plan, UpdatePlan):
                 self._judge.left = settings.plan.leave
@@ -177,10 +186,11 @@ class Forking:
             if shims is not None:
                 shims.finish()
             raise
-        environment = self._environment(ca, wire.port)
+        environment = self._environment(ca, wire.port) | fronts.variables()
         if shims is not None and folder is not None:
             environment |= shims.fork_variables(self._given, f"127.0.0.1:{wire.port}", folder)
         session = Recording(self._tape, wire, environment, recording)
+        session.fronts = fronts
         self._parts = _Parts(server, wire, session, shims)
 
     async def run(self, stop: StopSignal) -> Recorded:
@@ -192,7 +202,7 @@ class Forking:
                 session.environment,
                 stop=stop,
                 timeout=settings.timeout,
-                confine=settings.guard.confinement(session.port),
+                confine=settings.guard.confinement(session.port, *session.fronts.open),
                 stdio=settings.stdio,
             )
         except Exception:
@@ -255,6 +265,9 @@ class Forking:
             hosts=settings.hosts,
             upstream_ca=settings.upstream_ca,
             client_certs=settings.client_certs,
+            host_certs=settings.way.host_certs,
+            upstream_proxy=settings.way.upstream_proxy,
+            fronts=self._fronts,
             timeout=settings.timeout,
             shim=settings.shim and _has_shim(settings),
             io=head.io and settings.shim and _has_shim(settings),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tapeproxy.proxy.followed import Lost, unheard
-from tapeproxy.proxy.forked import Forked, ForkSettings, Parent
+from tapeproxy.proxy.forked import Forked, ForkSettings, Parent, WayOut
 from tapeproxy.proxy.guard import Guard, GuardPlan
 from tapeproxy.proxy.hybrid import Noticed, open_parent, run_fork
 from tapeproxy.proxy.pending import Pending, clear, is_signed, new_beside
@@ -53,6 +53,7 @@ class UpdateSettings:
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     upstream_ca: Path | None = None
     client_certs: Path | None = None
+    way: WayOut = field(default_factory=WayOut)
     guard: GuardPlan = field(default_factory=lambda: GuardPlan(Guard.NONE))
     timeout: float | None = None
     stdio: Stdio | None = None
@@ -147,6 +148,7 @@ def _fork(settings: UpdateSettings, parent: Parent, new: Path, secret: "Secret |
         hosts=settings.hosts,
         upstream_ca=settings.upstream_ca,
         client_certs=settings.client_certs,
+        way=settings.way,
         guard=settings.guard,
         keyless=frozenset(keyless),
         on_drift="report",

@@ -55,6 +55,18 @@ def test_a_tape_of_each_way_replays_by_every_other(cli: Cli, authority: Authorit
         assert "6 of 6 exchanges served, 0 violations" in replayed.stderr
         assert "API_URL" not in replayed.stderr, "its port is another one, and no difference"
 
+    # A fork opens the tape's ports, and asks what is behind them.
+    with Origin(answer, tls=authority.serving("127.0.0.1")) as origin:
+        upstream = ["--map", f"api.example.com={origin.url}", "--upstream-ca", str(authority.cert)]
+        child = ["--at", "3", "-o", "c.tape.jsonl.gz", *upstream]
+        forked = cli.run("fork", "t.tape.jsonl.gz", *child, "--", *agent, *WAYS)
+        other = ["--dry-run", "--reverse", "API_URL=https://other.example.com/v1"]
+        updated = cli.run("update", "t.tape.jsonl.gz", *other, "--", *agent, *WAYS)
+    assert (forked.returncode, forked.stdout) == (0, said), forked.stderr
+    assert "2 reused, 0 mutated, 4 live" in forked.stderr
+    assert load(cli.cwd / "c.tape.jsonl.gz")[0].head.reverse == tape.head.reverse
+    assert "GET https://other.example.com/v1/start?n=1" in updated.stderr
+
 
 def test_what_is_not_on_the_tape_is_a_violation_by_a_front_too(cli: Cli, authority: Authority) -> None:
     one = "import os, urllib.request as u; print(u.urlopen(os.environ['API_URL'] + '/%s').read().decode())"
@@ -126,10 +138,14 @@ def test_the_password_of_an_upstream_proxy_is_nowhere(cli: Cli, authority: Autho
         ]
         options = ["--upstream-proxy", url, "--upstream-ca", str(authority.cert)]
         recorded = cli.run("record", "-o", "t.tape.jsonl.gz", *options, "--", *agent)
-    assert (recorded.returncode, recorded.stdout) == (0, "200\n"), recorded.stderr
-    (head,) = proxy.heads
-    assert "Proxy-Authorization: Basic dXNAZXI6aHVudGVyMi1hbmQtbW9yZQ==" in head
-    text = gzip.decompress((cli.cwd / "t.tape.jsonl.gz").read_bytes()).decode() + recorded.stdout + recorded.stderr
+        forked = cli.run("fork", "t.tape.jsonl.gz", "--at", "1", "-o", "c.tape.jsonl.gz", *options)
+    for done in (recorded, forked):
+        assert (done.returncode, done.stdout) == (0, "200\n"), done.stderr
+    assert len(proxy.heads) == 2
+    for head in proxy.heads:
+        assert "Proxy-Authorization: Basic dXNAZXI6aHVudGVyMi1hbmQtbW9yZQ==" in head
+    tapes = [gzip.decompress((cli.cwd / f"{name}.tape.jsonl.gz").read_bytes()).decode() for name in "tc"]
+    text = "".join((*tapes, recorded.stdout, recorded.stderr, forked.stderr))
     assert "hunter2" not in text
     assert "aHVudGVyMi" not in text
     assert "proxy-authorization" not in text.lower()
