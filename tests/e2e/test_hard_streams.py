@@ -7,16 +7,20 @@ import sys
 import tarfile
 import time
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 
 import brotli
 import pytest
 import requests
 import zstandard
+from authority import Authority
 from bothwires import URL, BothWires
 from clirun import Cli, maps
+from noderuns import node
 from origin import Call, Gate, Handler, Origin
+from origin2 import Call as Call2
+from origin2 import Origin2
 from wireclients import CLIENTS, Client, Reply, Sent, Way, curl, each_client
 
 from tapeproxy.proxy.ca import CertificateAuthority
@@ -437,3 +441,102 @@ def test_26_an_agent_that_keeps_to_it_does_not_wait_either(cli: Cli, home: Path)
     replayed = cli.run("replay", "t.jsonl.gz", *agent, "patiently")
     assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
     assert time.monotonic() - began < 18
+
+
+class Polled:
+    """Lines of JSON, and a poll that is answered by what another request brings about, in either version of HTTP.
+
+    The second half of the lines comes once the client has said that it has the first.
+    """
+
+    def __init__(self) -> None:
+        self.heard, self.happened = Gate(), Gate()
+
+    async def answer1(self, call: Call) -> None:
+        path = call.request.target
+        if path != "/lines":
+            await self._meet(path, call.wait)
+            await call.reply(path.encode())
+            return
+        await call.head("200 OK", "Content-Type: application/x-ndjson", "Transfer-Encoding: chunked")
+        for number in range(4):
+            if number == 2:
+                await call.wait(self.heard)
+            await call.chunk(b'{"n": %d}\n' % number)
+        await call.last_chunk()
+
+    async def answer2(self, call: Call2) -> None:
+        if call.path != "/lines":
+            await self._meet(call.path, call.wait)
+            await call.head(200)
+            await call.data(call.path.encode(), end=True)
+            return
+        await call.head(200, ("content-type", "application/x-ndjson"))
+        for number in range(4):
+            if number == 2:
+                await call.wait(self.heard)
+            await call.data(b'{"n": %d}\n' % number, end=number == 3)
+
+    async def _meet(self, path: str, wait: Callable[[Gate], Awaitable[None]]) -> None:
+        if path == "/poll":
+            await wait(self.happened)
+        else:
+            (self.heard if path == "/heard" else self.happened).open()
+
+
+POLLERS = {
+    "python": (
+        """
+import asyncio, sys, httpx
+async def main():
+    url, http2 = sys.argv[1], sys.argv[2] == "h2"
+    async with httpx.AsyncClient(http2=http2, timeout=20) as client:
+        async with client.stream("GET", url + "/lines") as reply:
+            async for line in reply.aiter_lines():
+                print(reply.http_version, line, flush=True)
+                if '"n": 1' in line:
+                    print((await client.get(url + "/heard")).text, flush=True)
+        polling = asyncio.create_task(client.get(url + "/poll"))
+        await asyncio.sleep(0.05)
+        print((await client.get(url + "/do")).text, (await polling).text)
+asyncio.run(main())
+"""
+    ),
+    "node": (
+        """
+const [url] = process.argv.slice(2);
+const text = async (path) => (await fetch(url + path)).text();
+let rest = "";
+for await (const piece of (await fetch(url + "/lines")).body.pipeThrough(new TextDecoderStream())) {
+  const lines = (rest + piece).split("\\n");
+  rest = lines.pop();
+  for (const line of lines) {
+    console.log(line);
+    if (line.includes('"n": 1')) console.log(await text("/heard"));
+  }
+}
+const polling = text("/poll");
+await new Promise((done) => setTimeout(done, 50));
+console.log(await text("/do"), await polling);
+"""
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "version"), [("python", "h1"), ("python", "h2"), ("node", "h1")])
+def test_lines_of_json_and_long_polls_in_either_version(
+    cli: Cli, authority: Authority, program: str, version: str
+) -> None:
+    file = cli.cwd / ("agent.py" if program == "python" else "agent.mjs")
+    file.write_text(POLLERS[program])
+    polled, tls = Polled(), authority.serving("127.0.0.1")
+    with Origin(polled.answer1, tls=tls) if version == "h1" else Origin2(polled.answer2, tls) as origin:
+        argv = [sys.executable if program == "python" else node(), file.name, origin.url, version]
+        done = cli.run("record", "-o", "t.tape.jsonl.gz", "--upstream-ca", str(authority.cert), "--", *argv)
+    assert done.returncode == 0, done.stderr
+    words = [line.removeprefix("HTTP/1.1 ").removeprefix("HTTP/2 ") for line in done.stdout.splitlines()]
+    assert words == ['{"n": 0}', '{"n": 1}', "/heard", '{"n": 2}', '{"n": 3}', "/do /poll"]
+    for pace in ((), ("--pace", "recorded")):
+        again = cli.run("replay", "t.tape.jsonl.gz", *pace)
+        assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
+        assert "4 of 4 exchanges served, 0 violations" in again.stderr

@@ -1,6 +1,5 @@
 """HTTP/2 from end to end: real clients hear the same from both wires, and a fork asks the world nothing."""
 
-import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from authority import Authority
 from bothwires import HOST, URL, BothWires
 from clirun import Cli
-from origin import Gate
 from origin2 import Call, Origin2
 from recording import Recording
 from wireclients import PATIENCE, Reply, Sent, Way, with_curl
@@ -88,39 +86,6 @@ def test_a_client_hears_the_same_from_both_wires(wires: BothWires, authority: Au
     assert {one.request.http for one in wires.tape.exchanges} == {"HTTP/2"}
     assert wires.replay(play) == heard
     assert wires.replay(play, speed=1.0) == heard
-
-
-def test_a_long_poll_is_answered_when_it_was(wires: BothWires, authority: Authority) -> None:
-    """One request waits for something that another one brings about."""
-    happened = Gate()
-
-    async def poll(call: Call) -> None:
-        if call.path == "/poll":
-            await call.wait(happened)
-        else:
-            happened.open()
-        await call.head(200)
-        await call.data(call.path.encode(), end=True)
-
-    async def ask(way: Way) -> list[str]:
-        order: list[str] = []
-        async with httpx.AsyncClient(http2=True, proxy=way.proxy, verify=way.trust(), trust_env=False) as client:
-
-            async def get(path: str) -> None:
-                order.append((await client.get(URL + path, timeout=PATIENCE)).text)
-
-            polling = asyncio.create_task(get("/poll"))
-            await asyncio.sleep(0)
-            await get("/do")
-            await polling
-        return order
-
-    def play(way: Way) -> list[str]:
-        return asyncio.run(ask(way))
-
-    with Origin2(poll, authority.serving("127.0.0.1")) as origin:
-        assert sorted(wires.record_at(origin, play)) == ["/do", "/poll"]
-    assert sorted(wires.replay(play, speed=1.0)) == ["/do", "/poll"]
 
 
 AGENT = """
