@@ -7,6 +7,8 @@
 5. When the upstream fails, a client is told that its stream was reset; without us it would see its connection end.
 6. What a slow reader has not taken is all held in memory (`h2pacing.py`).
 
+And HTTP/2 without TLS goes through an upstream proxy, in which mitmproxy would speak HTTP/1.1.
+
 As in `h1fixes`, a probe feeds mitmproxy's layers some bytes and looks at what comes out.
 """
 
@@ -37,6 +39,7 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseProtocolError,
 )
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Http2Server
+from mitmproxy.proxy.layers.http._upstream_proxy import HttpUpstreamProxy
 
 from tapeproxy.addons.early import Early
 from tapeproxy.addons.h1fixes import StreamReset, probe_context, received, run
@@ -62,6 +65,9 @@ def apply() -> tuple[str, ...]:
     # HttpLayer makes its connections from these two names; the original classes stay as they are.
     for name, fixes, original in (("Http2Server", server, Http2Server), ("Http2Client", client, Http2Client)):
         setattr(layers.http, name, type(name, tuple(fixes), {}) if fixes else original)
+    engine: Any = layers.http
+    if hasattr(getattr(engine, "_upstream_proxy", None), "HttpUpstreamProxy"):
+        engine._upstream_proxy = SimpleNamespace(HttpUpstreamProxy=_Tunnel)
     return tuple(needed)
 
 
@@ -348,6 +354,16 @@ class _FailedUpstream(Http2Server):
             self._failed = False
             yield commands.CloseConnection(self.conn)
             self._handle_event = self.done  # type: ignore[method-assign]  # as mitmproxy does
+
+
+class _Tunnel(HttpUpstreamProxy):
+    """A tunnel through the user's own proxy. Where a client speaks HTTP/2 without TLS in one, so is spoken in this."""
+
+    def start_handshake(self) -> Commands:
+        client = self.context.client
+        if client.alpn == b"h2" and not client.tls and not self.conn.tls:
+            self.conn.alpn = b"h2"
+        yield from super().start_handshake()
 
 
 class _Returning:

@@ -73,9 +73,7 @@ class _Measured(BufferedH2Connection, _Sent):
         self.local_settings.initial_window_size = WINDOW
         self.local_settings.acknowledge()
 
-    def send_data(  # type: ignore[override]  # takes what mitmproxy's own takes
-        self, stream_id: int, data: bytes, end_stream: bool = False, pad_length: None = None
-    ) -> None:
+    def send_data(self, stream_id: int, data: Any, end_stream: bool = False, pad_length: Any = None) -> None:
         if len(data) <= self.max_outbound_frame_size:  # or it comes back in pieces
             self.waiting[stream_id] = self.waiting.get(stream_id, 0) + len(data)
         super().send_data(stream_id, data, end_stream, pad_length)
@@ -103,13 +101,14 @@ class _Measured(BufferedH2Connection, _Sent):
 
 
 class _Paced(Http2Connection):
-    """One side. `holding`: streams of its own of which the other side is given no more room, and that side."""
+    """One side. `holding`: streams of its own of which the other side is given no more room, and that side.
 
-    h2_conn: _Measured
+    `paced` is its `h2_conn`.
+    """
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)  # type: ignore[call-arg]  # the class that this is mixed into has the other one
-        self.h2_conn = _Measured(self)
+        self.h2_conn = self.paced = _Measured(self)
         self.holding: dict[int, Connection] = {}
         self.crossing = _crossing_of(context.client)
 
@@ -123,19 +122,19 @@ class _Paced(Http2Connection):
 
     def hold(self, stream_id: int, other: Connection) -> bool:
         """Whether too much waits here; if so, `other` will be told when it does not."""
-        if self.h2_conn.left(stream_id) <= HIGH:
+        if self.paced.left(stream_id) <= HIGH:
             return False
         self.holding[stream_id] = other
         return True
 
     def release(self) -> Commands:
         """Tell of what has been taken."""
-        for number in [number for number in self.holding if self.h2_conn.left(number) <= _LOW]:
+        for number in [number for number in self.holding if self.paced.left(number) <= _LOW]:
             yield SendHttp(_Taken(self.number_of(number)), self.holding.pop(number))
 
     def give(self, stream_id: int) -> Commands:
         """Give a stream of this side room again."""
-        self.h2_conn.pay(stream_id)
+        self.paced.pay(stream_id)
         if data := self.h2_conn.data_to_send():
             yield commands.SendData(self.conn, data)
 
@@ -161,9 +160,9 @@ class PacedServer(_Paced, Http2Server):
             yield from self.release()
         elif isinstance(event, ResponseEndOfMessage | ResponseProtocolError):
             client = self.crossing.clients.pop(event.stream_id, None)
-            self.h2_conn.owed.pop(event.stream_id, None)
+            self.paced.owed.pop(event.stream_id, None)
             if client is not None:
-                client.h2_conn.owed.pop(client.our_stream_id.get(event.stream_id, 0), None)
+                client.paced.owed.pop(client.our_stream_id.get(event.stream_id, 0), None)
 
 
 class PacedClient(_Paced, Http2Client):

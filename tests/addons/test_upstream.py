@@ -1,13 +1,18 @@
 """The user's own proxy: which hosts go through it, with what credentials, and what never does."""
 
+import gzip
 import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
 from authority import Authority
 from corporate import corporate
+from h2client import Client2
 from origin import Call, Origin
+from origin2 import Call as Call2
+from origin2 import Origin2
 from recording import Recording, read_until
+from wstalks import WsClient, accepting, echo
 
 from tapeproxy.addons.upstream import Upstream, bypasses, parse_upstream
 from tapeproxy.tapes.errors import UsageError
@@ -90,6 +95,31 @@ def test_tls_inside_the_run_never_goes_to_the_proxy(record: Make, authority: Aut
         assert read_until(sock, b"/in").endswith(b"\r\n\r\n/in")
     assert proxy.heads == []
     assert [note.what for note in recording.tape().notes] == ["inside-tunnel"]
+
+
+@pytest.mark.parametrize("protocol", ["h2", "websocket"])
+def test_what_is_spoken_in_the_clear_goes_through_a_tunnel_too(record: Make, protocol: str) -> None:
+    async def answer(call: Call2) -> None:
+        await call.head(200)
+        await call.data(await call.body(), end=True)
+
+    with (
+        Origin2(answer) as spoken,
+        Origin(accepting(echo)) as sockets,
+        corporate(spoken.port if protocol == "h2" else sockets.port) as proxy,
+        record(upstream=proxy.url) as recording,
+    ):
+        with recording.tunnel("api.example.com", 80) as sock:
+            if protocol == "h2":
+                client = Client2(sock, scheme="http")
+                assert client.hear(client.ask("POST", "/", b"hello")).body == b"hello"
+            else:
+                talk = WsClient(sock, "api.example.com", "/").accepted()
+                talk.send("hello")
+                assert talk.texts(2) == ["hello", "olleh"]
+                talk.close()
+        assert [head.split("\r\n")[0] for head in proxy.heads] == ["CONNECT api.example.com:80 HTTP/1.1"]
+    assert b"cGE6c3M" not in gzip.decompress(recording.path.read_bytes())
 
 
 async def refuse(call: Call) -> None:
