@@ -23,12 +23,13 @@ def new_tape(argv: tuple[str, ...], *, encrypted: bool = False) -> "Path":
 
 def record_to_new_tape(settings: "RecordSettings") -> "Recorded":
     """Record to `new_tape`, whatever `settings.tape` is; warns at once when it fails. Raises what `record` raises."""
+    from tapeproxy.proxy.outside import loop_for
     from tapeproxy.proxy.recording import record
 
     warn = warner(strict=settings.strict)
     while True:
         path = new_tape(settings.argv, encrypted=settings.secret is not None)
         try:
-            return asyncio.run(record(replace(settings, tape=path), warn))
+            return asyncio.run(record(replace(settings, tape=path), warn), loop_factory=loop_for(settings.outside))
         except TapeExistsError:
             pass  # two recordings in one second want the same name; the agent has not been started yet

@@ -20,6 +20,7 @@ from tapeproxy.cli.worldoptions import WorldOptions, world_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
+    from tapeproxy.proxy.outside import Outside
     from tapeproxy.proxy.unlocking import Secret
     from tapeproxy.tapes.fronts import Front
 
@@ -34,6 +35,7 @@ STOPPED = 6
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
 @world_options
 @reverse_option
+@click.option("--local", is_flag=True, help="Lead every connection here, also of clients that know no proxy (Linux).")
 @click.option("--java", is_flag=True, help="Lead Java here too, by JAVA_TOOL_OPTIONS, which each JVM tells on stderr.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then.")
 @click.option(
@@ -57,6 +59,7 @@ def command(
     maps: tuple[str, ...],
     world: WorldOptions,
     java: bool,
+    local: bool,
     fronts: "tuple[Front, ...] | None",
     timeout: float | None,
     no_shim: bool,
@@ -91,6 +94,9 @@ def command(
     address is in OPENAI_BASE_URL, ANTHROPIC_BASE_URL or the variable NAME. On the tape is the URL behind it: a tape
     does not know by which way its requests came, and a replay takes them by any. It opens such ports by itself.
 
+    --local runs the agent in a network namespace of its own in which all TCP and all names lead here: also of programs
+    that take no notice of HTTPS_PROXY. They have to trust our certificate all the same. See docs/CLIENTS.md.
+
     The world is reached by the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, or --upstream-proxy, whose password is on
     no tape. --client-cert is for servers that ask for one: CERT may hold the key, HOST is the server's name. --no-tape
     is for hosts that must not be opened, as by clients that pin certificates: HOST, HOST:PORT, or *.HOST for all below.
@@ -101,6 +107,7 @@ def command(
     for before the agent starts.
     """
     from tapeproxy.addons.hostmap import parse_map
+    from tapeproxy.proxy.outside import loop_for
     from tapeproxy.proxy.recorded import RecordSettings
     from tapeproxy.proxy.recording import record
 
@@ -112,6 +119,7 @@ def command(
     if threads and no_shim:
         raise UsageError("--threads is the shim's work", fix="leave out --no-shim")
     secret = _secret(unlocking, encrypt=encrypt, io=io)
+    outside = _outside() if local else None
     settings = RecordSettings(
         tape=output or new_tape(argv, encrypted=encrypt),
         argv=argv,
@@ -135,13 +143,14 @@ def command(
         strict=strict_tape,
         fsync=fsync,
         secret=secret,
+        outside=outside,
     )
     if settings.redaction.version == 0:
         click.echo(f"tapeproxy: {NOT_REDACTED}", err=True)
     if output is None:
         result = record_to_new_tape(settings)
     else:
-        result = asyncio.run(record(settings, warner(strict=strict_tape)))
+        result = asyncio.run(record(settings, warner(strict=strict_tape)), loop_factory=loop_for(outside))
     for line in (*warnings(result), *(() if quiet or result.failure is not None else closing_lines(result, argv))):
         click.echo(f"tapeproxy: {line}", err=True)
     if result.failure is None and settings.redaction.version and secret is None:
@@ -153,6 +162,18 @@ def command(
     if result.outcome.stopped_by == "timeout":
         return 124
     return result.outcome.exit_code or (5 if result.failure is not None else 0)
+
+
+def _outside() -> "Outside":
+    """Move this process into a network namespace, and leave a way out of it. Raises UsageError."""
+    from tapeproxy.proxy import netns
+    from tapeproxy.proxy.outside import Outside
+
+    outside = Outside.fork()  # it ends with us, also where there is no namespace
+    if refusal := netns.enter():
+        fix = "leave it out; --reverse is for clients that know no proxy (docs/CLIENTS.md)"
+        raise UsageError(f"--local needs a network namespace: {refusal}", fix=fix)
+    return outside
 
 
 def _secret(unlocking: Unlocking, *, encrypt: bool, io: bool) -> "Secret | None":

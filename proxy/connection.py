@@ -13,6 +13,7 @@ import struct
 from typing import TYPE_CHECKING, Protocol, cast
 
 from tapeproxy.proxy.http1 import Http1
+from tapeproxy.proxy.led import authority
 from tapeproxy.proxy.tlschannel import TlsChannel
 from tapeproxy.tapes.hosts import split_authority
 from tapeproxy.tapes.violations import Violation
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tapeproxy.proxy.inside import Relay
+    from tapeproxy.proxy.led import Led
     from tapeproxy.proxy.tapeserver import TapeServer
     from tapeproxy.tapes.answers import Finish
     from tapeproxy.tapes.records import Headers
@@ -85,11 +87,16 @@ class Connection(asyncio.BufferedProtocol):
 
     `authority` is that of the CONNECT, once there was one; `origin` scheme and authority of the requests in its tunnel;
     `port` the client's own; `talk` what is spoken. `half_closed`: by the client, which may still read. `is_front`:
-    whoever connects here knows of no proxy.
+    whoever connects here knows of no proxy. `led` knows where connections were meant to go that were led here.
     """
 
     def __init__(
-        self, server: TapeServer, check: Callable[[Headers], Headers | bytes] | None = None, *, is_front: bool = False
+        self,
+        server: TapeServer,
+        check: Callable[[Headers], Headers | bytes] | None = None,
+        *,
+        is_front: bool = False,
+        led: Led | None = None,
     ) -> None:
         self.authority: bytes | None = None
         self.origin = b""
@@ -99,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_heard = server.loop.time()
         self._server = server
         self._is_front = is_front
+        self._led = led
         self._transport: asyncio.Transport
         self._tls: TlsChannel | None = None
         self._tunnel_open = False  # the tunnel's first byte was seen
@@ -126,6 +134,8 @@ class Connection(asyncio.BufferedProtocol):
             # By whatever name the client knows this machine, it asks this port.
             self.origin = b"http://127.0.0.1:%d" % self._socket.getsockname()[1]
         self._server.connections.add(self)
+        if self._led is not None:
+            self._lead(self._led.place(self._socket))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.connections.discard(self)
@@ -214,6 +224,21 @@ class Connection(asyncio.BufferedProtocol):
             self._tunnel_open = True
             self._join(*target)
         return None
+
+    def _lead(self, place: tuple[str, int] | None) -> None:
+        """Begin the tunnel that the client of a connection knows nothing of, which was led here."""
+        if place is None:
+            self._transport.abort()
+            return
+        name = authority(place)
+        if (passed := self._server.replayer.passed_by(*place, f"CONNECT {name.decode()}")) is not None:
+            self._server.replayer.violate(passed)
+            self.end("reset")
+            return
+        self.authority = name
+        if self._server.is_inside(*place):
+            self._tunnel_open = True
+            self._join(*place)
 
     def relay(self, relay: Relay) -> None:
         """Join the client with a server of the run, which is sent the request that asked for it."""

@@ -21,6 +21,8 @@ from tapeproxy.addons.failures import Failures
 from tapeproxy.addons.mitmlog import MitmLog
 from tapeproxy.proxy.alpn import Servers
 from tapeproxy.proxy.clientcerts import ClientCerts
+from tapeproxy.proxy.led import Led
+from tapeproxy.proxy.ledstreams import LedStream
 from tapeproxy.proxy.wireoptions import WireError, WireOptions, trusted_roots
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError, install
 from tapeproxy.tapes.fronts import Front, Fronts
@@ -59,6 +61,7 @@ class MitmWire(abc.ABC):
         self._master: Master | None = None
         self._server: Proxyserver
         self._doors: list[asyncio.Server] = []
+        self._led: Led | None = None
         self._fronts: FrontIn
 
     @abc.abstractmethod
@@ -110,6 +113,12 @@ class MitmWire(abc.ABC):
         """Open a port in front of each of these URLs. Raises PortInUseError."""
         self._fronts.fronts = Fronts({await self.open_door("127.0.0.1", one.port): one for one in fronts})
         return self._fronts.fronts
+
+    async def open_led(self, led: Led, loopback: Iterable[int]) -> None:
+        """Take all connections of this process's namespace too. Raises UsageError."""
+        (instance,) = self._server.servers
+        self._led = led
+        await led.open(lambda led: LedStream(led, instance.handle_stream), loopback)
 
     async def drain(self, timeout: float = _GRACE) -> None:
         """Take no new clients, give exchanges under way `timeout` seconds, then disconnect everyone.
@@ -263,6 +272,8 @@ class MitmWire(abc.ABC):
     def _close_doors(self) -> None:
         for door in self._doors:
             door.close()
+        if self._led is not None:
+            self._led.close()
         self._doors.clear()
 
     async def _clean_up(self) -> None:

@@ -154,6 +154,7 @@ def _head(settings: RecordSettings, redactor: Redactor, key: bytes) -> Head:
         lang=environment.get("LC_ALL") or environment.get("LANG"),
         secrets=secret_names(environment),
         java=settings.java,
+        led=settings.outside is not None,
         no_tape=tuple(map(redactor.text, settings.no_tape)),
         reverse=tuple(redactor.text(str(front)) for front in settings.fronts),
         rules={"matching": VERSION} | settings.redaction.to_json() | _rules(settings.rules, redactor),

@@ -13,6 +13,7 @@ from tapeproxy.tapes.rules import Rule
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.clientcerts import ClientCert
+    from tapeproxy.proxy.outside import Outside
     from tapeproxy.proxy.unlocking import Secret
 
 
@@ -57,7 +58,8 @@ class RecordSettings:
     in front of them. `java`: Java is led here too. `rules` say by what a replay will tell requests apart.
     `strict` ends the run when the tape can't be written any more, or something could not be taped. `fsync` has the disk
     confirm all that is acknowledged. `within`: it is this interpreter that is recorded; then `shim` is of no account.
-    `secret` encrypts the tape from its first byte on.
+    `secret` encrypts the tape from its first byte on. `outside`: this process is in a network namespace, from which all
+    connections are led to the wire; the way out is this.
     """
 
     tape: Path
@@ -85,6 +87,7 @@ class RecordSettings:
     strict: bool = False
     fsync: bool = False
     secret: "Secret | None" = None
+    outside: "Outside | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Knows the order; mitmproxy is the wire's business, the child the supervisor's.
 import asyncio
 import contextlib
 import secrets
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -38,6 +39,7 @@ from tapeproxy.tapes.trace import TraceHasher
 
 if TYPE_CHECKING:
     from tapeproxy.addons.failures import Failures
+    from tapeproxy.proxy.outside import Outside
 
 PROXY_REFUSED = "the upstream proxy refused: 407 Proxy Authentication Required"
 LINGER = 2.0
@@ -181,6 +183,7 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
     wire.failures.at_first = lambda error: lost(f"something could not be taped: {error}")
     try:
         fronts = await wire.open_fronts(settings.fronts)
+        led = {} if settings.outside is None else await _lead(wire, settings, settings.outside, fronts)
         # Last, so that a port in use leaves no tape, and replaces none.
         environment = open_tape(settings, tape, f"{settings.host}:{wire.port}", key, redactor)
     except BaseException:
@@ -188,12 +191,36 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
         raise
     child = ChildSettings(f"http://{settings.host}:{wire.port}", bundle, ca.certificate, run_id, truststore=store)
     try:
-        environment = child_environment(settings.environment, child) | environment | fronts.variables()
+        environment = child_environment(settings.environment, child) | environment | fronts.variables() | led
         session = Recording(tape, wire, environment, settings)
         session.fronts = fronts
         yield session
     finally:
         await wire.stop()
+
+
+async def _lead(wire: RecordWire, settings: RecordSettings, outside: "Outside", fronts: Fronts) -> dict[str, str]:
+    """Lead all connections to the wire; returns what the child has to know. Raises UsageError."""
+    from tapeproxy.addons.upstream import bypasses
+    from tapeproxy.proxy.led import LED_VARIABLE, Led
+
+    options = wire_options(settings, CertificateAuthority.open())
+
+    async def exists(name: str) -> bool:
+        if name in options.hosts or any(rule.rpartition(":")[0] == name for rule in options.hosts):
+            return True
+        if options.upstream is not None and not bypasses(name, 443, options.no_proxy):
+            return True  # names are the upstream proxy's to look up
+        try:
+            await outside.resolve(name)
+        except socket.gaierror as error:
+            if error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
+                return False
+            raise
+        return True
+
+    await wire.open_led(Led(exists), outside.ports - {wire.port, *fronts.open})
+    return {LED_VARIABLE: "1"}
 
 
 async def record(settings: RecordSettings, lost: Lost = unheard) -> Recorded:

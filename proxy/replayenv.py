@@ -6,6 +6,7 @@ from pathlib import Path
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, child_environment, upstream_of
 from tapeproxy.proxy.guard import HostPort
+from tapeproxy.proxy.led import LED_VARIABLE
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.tapedrun import edited_environment, placeholders
 from tapeproxy.tapes.exchanges import Tape
@@ -16,13 +17,17 @@ from tapeproxy.tapes.tokens import placeholder
 
 @dataclass(frozen=True, slots=True)
 class ReplayEnvironment:
-    """`address` is HOST:PORT of the proxy, `fronts` the ports that are open in front of base URLs."""
+    """`address` is HOST:PORT of the proxy, `fronts` the ports that are open in front of base URLs.
+
+    `led`: all connections of the run are led to the proxy.
+    """
 
     tape: Tape
     settings: ReplaySettings
     ca: CertificateAuthority
     address: str
     fronts: Fronts
+    led: bool = False
 
     def variables(self, run_id: str) -> dict[str, str]:
         """All of it, for the processes of one run."""
@@ -42,6 +47,7 @@ class ReplayEnvironment:
             | self.settings.guard.variables(parent)
             | self.fronts.variables()
             | self._past_us()
+            | ({LED_VARIABLE: "1"} if self.led else {})
         )
 
     def _past_us(self) -> dict[str, str]:

@@ -6,10 +6,12 @@ A `Wire` is what replays of one tape can share; a `Replaying` is what belongs to
 import asyncio
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Self
 
 from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.guard import Guard
+from tapeproxy.proxy.led import Led, search_domains
 from tapeproxy.proxy.lockorder import keeps_order
 from tapeproxy.proxy.openreplay import Replaying as Replaying
 from tapeproxy.proxy.processes import RunProcesses
@@ -29,6 +31,7 @@ from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.fronts import Front, Fronts, parse_fronts
 from tapeproxy.tapes.hints import absent_lanes, nowhere
 from tapeproxy.tapes.hosts import is_loopback
+from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.lanes import has_node
 from tapeproxy.tapes.records import Head
 from tapeproxy.tapes.violations import Drift, Violation
@@ -37,6 +40,11 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.loading import Loading
     from tapeproxy.proxy.tracing import TraceLines
     from tapeproxy.tapes.faults import Faults
+
+NOT_LED = (
+    "recorded with --local, whose replay needs a network namespace: here, clients that do not take the proxy are "
+    "refused"
+)
 
 
 class Wire:
@@ -122,7 +130,7 @@ class Wire:
         server = await self._serve(replayer, lambda host, port: is_loopback(host) and run.owns_port(port))
         replayer.fronts = self.fronts
         session = Replaying(self, server, run)
-        here = ReplayEnvironment(self.tape, self.settings, self._ca, self.address, self.fronts)
+        here = ReplayEnvironment(self.tape, self.settings, self._ca, self.address, self.fronts, self._leads)
         session.environment = here.variables(run.run_id)
         traced = self.settings.call_sites
         if self.settings.shim and (self.tape.head.seed is not None or traced):
@@ -174,8 +182,33 @@ class Wire:
             self.address = f"127.0.0.1:{self.port}"
             self._server = server  # from here on `stop` has it to stop
             self.fronts = Fronts({await server.open_front(one.port): one for one in self._wanted_fronts()})
+            await self._lead(server)
         self._server = server
         return server
+
+    @property
+    def _leads(self) -> bool:
+        """Whether all connections of the run are led here; only in a namespace of its own they can be."""
+        return self.tape.head.led and self.settings.guard.level is Guard.NAMESPACE
+
+    async def _lead(self, server: TapeServer) -> None:
+        """Lead the run's connections here, as in the recording. Raises UsageError."""
+        if not self.tape.head.led:
+            return
+        if not self._leads:
+            self.notes = [*self.notes, NOT_LED]
+            return
+        asked = [parse_target(exchange.request.url) for exchange in self.tape.exchanges if not exchange.request.inside]
+        hosts = {target.host for target in asked}
+        here = {target.port for target in asked if is_loopback(target.host)} | set(_tunnelled(self.tape))
+        domains = search_domains()
+
+        async def exists(name: str) -> bool:
+            # A name that nobody asked for is led here as well, so that what is asked of it can be told.
+            return name in hosts or not any(name.endswith(f".{domain}") for domain in domains)
+
+        ours = {self.port, *self.fronts.open}
+        await server.open_led(Led(exists), here - ours)
 
     def _wanted_fronts(self) -> tuple[Front, ...]:
         if self.settings.fronts is not None:
@@ -184,6 +217,14 @@ class Wire:
             return parse_fronts(self.tape.head.reverse)
         except UsageError as error:
             raise TapeFormatError(f"its 'reverse' says: {error.what}", place=Place(str(self.settings.tape))) from None
+
+
+def _tunnelled(tape: Tape) -> Iterator[int]:
+    """The ports of loopback to which something went that was no HTTP, of servers outside of the run."""
+    for note in tape.notes:
+        host, port = note.data.get("host"), note.data.get("port")
+        if note.what == "tunnel-untaped" and isinstance(host, str) and is_loopback(host) and type(port) is int:
+            yield port & 0xFFFF
 
 
 async def open_replay(settings: ReplaySettings, noticed: Callable[[Violation | Drift], None]) -> Replaying:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tapeproxy.proxy.connection import Connection
 from tapeproxy.proxy.decisions import Asked, Decision
+from tapeproxy.proxy.led import Led
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.tapes.errors import PortInUseError
 from tapeproxy.tapes.records import Headers
@@ -58,6 +59,7 @@ class TapeServer:
     loop: asyncio.AbstractEventLoop = field(init=False)
     _server: asyncio.Server | None = None
     _fronts: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
+    _led: Led | None = None
     _sweep: asyncio.TimerHandle | None = None
     _woken: float | None = None
 
@@ -87,6 +89,11 @@ class TapeServer:
         self._fronts.append(front)
         bound: int = front.sockets[0].getsockname()[1]
         return bound
+
+    async def open_led(self, led: Led, loopback: Iterable[int]) -> None:
+        """Serve all connections of this process's namespace too. Raises UsageError."""
+        self._led = led
+        await led.open(lambda led: Connection(self, led=led), loopback)
 
     def serve_others(self) -> None:
         """Listen nowhere: connections are brought by `take_over`."""
@@ -135,6 +142,8 @@ class TapeServer:
             self._sweep.cancel()
         for listening in filter(None, (self._server, *self._fronts)):
             listening.close()
+        if self._led is not None:
+            self._led.close()
         self._drop()
         if self._server is not None:
             # A connection accepted while closing is never counted down (CPython 3.12), so the wait needs an end.

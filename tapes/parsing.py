@@ -230,6 +230,7 @@ _TABLES: dict[Any, _Table] = {
         "scrubbed": ("scrubbed", _optional(_object), False),
         "imported": ("imported", _optional(_object), False),
         "java": ("java", _flag, False),
+        "led": ("led", _flag, False),
         "reverse": ("reverse", _list(_text), False),
         "no_tape": ("no_tape", _list(_text), False),
         "sealed_seed": ("sealed_seed", _optional(_text), False),

@@ -65,6 +65,7 @@ class Head:
     sealed_seed: str | None = None
     imported: Json | None = None
     java: bool = False
+    led: bool = False
     reverse: tuple[str, ...] = ()
     no_tape: tuple[str, ...] = ()
     extra: Json = field(default_factory=dict)
@@ -98,6 +99,8 @@ class Head:
             out["threads"] = True
         if self.java:
             out["java"] = True
+        if self.led:
+            out["led"] = True
         if self.reverse:
             out["reverse"] = self.reverse
         if self.no_tape:

@@ -50,6 +50,7 @@ function isAnybodyAt(port) {
 
 // Report what leaves; the error with which it fails, or null where it is let go.
 function judge(what, host, port) {
+  if (settings.LED && (what === 'connect' || Number(port) === 53) && !LOOPBACK.test(normal(host))) return null;
   if (isWithin(host, port)) return null;
   const address = net.isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
   tell(what, address);

@@ -46,6 +46,7 @@ module.exports = {
   FRONTS: new Set((env.TAPEPROXY_FRONTS || '').split(',').filter(Boolean).map(Number)),
   ALLOW: (env.TAPEPROXY_ALLOW || '').split(',').filter(Boolean).map(place).filter(Boolean),
   GUARD: env.TAPEPROXY_GUARD || '',
+  LED: env.TAPEPROXY_LED === '1', // all TCP that leaves loopback comes to the wire
   OUTSIDE: new Set((env.TAPEPROXY_OUTSIDE || '').split(',').filter(Boolean).map(Number)),
   CERTIFICATE: env.NODE_EXTRA_CA_CERTS || '',
 };

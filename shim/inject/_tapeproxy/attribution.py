@@ -33,8 +33,9 @@ def _normal(host: str) -> str:
     return _LOOPBACK[0] if host in _LOOPBACK else host
 
 
-direct = False
-"""Whether clients get to the wire without a proxy: within somebody else's interpreter, which has its own `is_wire`."""
+direct = settings.LED
+"""Whether clients get to the wire without a proxy: where all is led there, and within somebody else's interpreter,
+which has its own `is_wire`."""
 _wire = _parse(settings.PROXY)
 
 
@@ -43,6 +44,8 @@ def is_wire(host: Any, port: Any) -> bool:
     if isinstance(host, (bytes, bytearray)):
         host = host.decode("latin-1")
     if port in settings.FRONTS and isinstance(host, str) and _normal(host) == _LOOPBACK[0]:
+        return True
+    if settings.LED and isinstance(host, str) and _normal(host) != _LOOPBACK[0]:
         return True
     return _wire is not None and port == _wire[1] and isinstance(host, str) and _normal(host) == _wire[0]
 

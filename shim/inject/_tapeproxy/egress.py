@@ -29,6 +29,7 @@ KINDS = {
     "socket.gethostbyaddr": "reverse",
 }
 _PROBE = "tapeproxy.egress"
+_DNS = 53
 watch: Watch | None = None
 """The rules in force."""
 is_taped_name: Callable[[str], bool] | None = None
@@ -137,7 +138,7 @@ class Watch:
 
     def knows(self, host: str) -> bool:
         """Whether the look-up of a name or address leaves the run to nobody, or to whom it may."""
-        known = is_loopback(host) or host == self._proxy[0] or host in own_names()
+        known = settings.LED or is_loopback(host) or host == self._proxy[0] or host in own_names()
         return known or any(host == place[0] for place in self._allow)
 
     def reach_from(self, kind: str, sock: socket, address: Any = None) -> None:
@@ -151,7 +152,8 @@ class Watch:
 
         if family in (_socket.AF_INET, _socket.AF_INET6):
             host, port = text_of(address[0]), address[1]
-            if not self._is_within(host, port):
+            led = settings.LED and (kind == "connect" or port == _DNS) and not is_loopback(host)
+            if not led and not self._is_within(host, port):
                 self._leaves(kind, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
         elif family not in [getattr(_socket, name, None) for name in ("AF_UNIX", "AF_NETLINK", "AF_ALG")]:
             self._leaves(kind, f"{address!r} of socket family {family}")

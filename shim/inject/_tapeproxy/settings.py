@@ -55,6 +55,8 @@ PROXY = os.environ.get("TAPEPROXY_PROXY", "")
 """HOST:PORT of the wire, or empty."""
 FRONTS = frozenset(int(port) for port in os.environ.get("TAPEPROXY_FRONTS", "").split(",") if port)
 """Ports of the wire on loopback, each in front of a base URL."""
+LED = os.environ.get("TAPEPROXY_LED") == "1"
+"""Whether all TCP that leaves loopback, and all look-ups, come to the wire."""
 FRONT_PORTS = frozenset(str(port).encode() for port in FRONTS)
 """The same, as they stand in URLs."""
 TRACE = REPLAY and os.environ.get("TAPEPROXY_TRACE") == "1"
