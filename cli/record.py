@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,11 +170,14 @@ def _outside() -> "Outside":
     from tapeproxy.proxy import netns
     from tapeproxy.proxy.outside import Outside
 
-    outside = Outside.fork()  # it ends with us, also where there is no namespace
-    if refusal := netns.enter():
-        fix = "leave it out; --reverse is for clients that know no proxy (docs/CLIENTS.md)"
-        raise UsageError(f"--local needs a network namespace: {refusal}", fix=fix)
-    return outside
+    if sys.platform != "linux":
+        refusal = f"{sys.platform} has none"
+    else:
+        outside = Outside.fork()  # it ends with us, also where there is no namespace
+        if not (refusal := netns.enter()):
+            return outside
+    fix = "leave it out; --reverse is for clients that know no proxy (docs/CLIENTS.md)"
+    raise UsageError(f"--local needs a network namespace: {refusal}", fix=fix)
 
 
 def _secret(unlocking: Unlocking, *, encrypt: bool, io: bool) -> "Secret | None":

@@ -22,6 +22,8 @@ from tapeproxy.tapes.dnsanswers import (
 )
 from tapeproxy.tapes.errors import UsageError
 
+NOBODY = "no-name"
+"""The note on a tape of a name that was looked up in vain; `host` in its data."""
 LED_VARIABLE = "TAPEPROXY_LED"
 """Set to 1 for the shim: every connection of the run comes to the wire."""
 

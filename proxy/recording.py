@@ -8,7 +8,7 @@ import contextlib
 import secrets
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +16,7 @@ from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.childenv import ChildSettings, check_keys, child_environment, upstream_of
 from tapeproxy.proxy.commands import check_command
 from tapeproxy.proxy.followed import FollowedTape, Lost, unheard
+from tapeproxy.proxy.led import LED_VARIABLE, NOBODY, Led
 from tapeproxy.proxy.machine import machine_facts
 from tapeproxy.proxy.newtapes import open_tape
 from tapeproxy.proxy.processes import RunProcesses
@@ -183,7 +184,9 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
     wire.failures.at_first = lambda error: lost(f"something could not be taped: {error}")
     try:
         fronts = await wire.open_fronts(settings.fronts)
-        led = {} if settings.outside is None else await _lead(wire, settings, settings.outside, fronts)
+        led: dict[str, str] = {}
+        if settings.outside is not None:
+            led = await _lead(wire, settings, settings.outside, fronts, lambda name: _note_nobody(tape, redactor, name))
         # Last, so that a port in use leaves no tape, and replaces none.
         environment = open_tape(settings, tape, f"{settings.host}:{wire.port}", key, redactor)
     except BaseException:
@@ -199,12 +202,24 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
         await wire.stop()
 
 
-async def _lead(wire: RecordWire, settings: RecordSettings, outside: "Outside", fronts: Fronts) -> dict[str, str]:
-    """Lead all connections to the wire; returns what the child has to know. Raises UsageError."""
+def _note_nobody(tape: FollowedTape, redactor: Redactor, name: str) -> None:
+    """Put on the tape that a name was asked for and there is none."""
+    text = "a name was looked up that there is not"
+    tape.add(Note(t=tape.now(), what=NOBODY, text=text, data={"host": redactor.text(name)}))
+    tape.commit()
+
+
+async def _lead(
+    wire: RecordWire, settings: RecordSettings, outside: "Outside", fronts: Fronts, nobody: Callable[[str], None]
+) -> dict[str, str]:
+    """Lead all connections to the wire; returns what the child has to know. Raises UsageError.
+
+    `nobody` hears of each name that there is not.
+    """
     from tapeproxy.addons.upstream import bypasses
-    from tapeproxy.proxy.led import LED_VARIABLE, Led
 
     options = wire_options(settings, CertificateAuthority.open())
+    told: set[str] = set()
 
     async def exists(name: str) -> bool:
         if name in options.hosts or any(rule.rpartition(":")[0] == name for rule in options.hosts):
@@ -214,9 +229,12 @@ async def _lead(wire: RecordWire, settings: RecordSettings, outside: "Outside", 
         try:
             await outside.resolve(name)
         except socket.gaierror as error:
-            if error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
-                return False
-            raise
+            if error.errno not in (socket.EAI_NONAME, socket.EAI_NODATA):
+                raise
+            if name not in told:
+                told.add(name)
+                nobody(name)
+            return False
         return True
 
     await wire.open_led(Led(exists), outside.ports - {wire.port, *fronts.open})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.guard import Guard
-from tapeproxy.proxy.led import Led, search_domains
+from tapeproxy.proxy.led import NOBODY, Led, search_domains
 from tapeproxy.proxy.lockorder import keeps_order
 from tapeproxy.proxy.openreplay import Replaying as Replaying
 from tapeproxy.proxy.processes import RunProcesses
@@ -201,11 +201,12 @@ class Wire:
         asked = [parse_target(exchange.request.url) for exchange in self.tape.exchanges if not exchange.request.inside]
         hosts = {target.host for target in asked}
         here = {target.port for target in asked if is_loopback(target.host)} | set(_tunnelled(self.tape))
+        nobody = {note.data.get("host") for note in self.tape.notes if note.what == NOBODY}
         domains = search_domains()
 
         async def exists(name: str) -> bool:
             # A name that nobody asked for is led here as well, so that what is asked of it can be told.
-            return name in hosts or not any(name.endswith(f".{domain}") for domain in domains)
+            return name in hosts or (name not in nobody and not any(name.endswith(f".{one}") for one in domains))
 
         ours = {self.port, *self.fronts.open}
         await server.open_led(Led(exists), here - ours)

@@ -134,6 +134,25 @@ def test_servers_on_the_loopback_outside_are_taped_and_those_of_the_run_are_its_
     assert (again.returncode, again.stdout) == (0, recorded.stdout), again.stderr
 
 
+LOOK_UP = """
+import socket
+try:
+    print(socket.getaddrinfo("nobody.invalid", 443))
+except socket.gaierror as error:
+    print(error.errno)
+"""
+
+
+def test_a_name_that_there_is_not_is_none_in_a_replay_either(cli: Cli) -> None:
+    agent = [sys.executable, "-c", LOOK_UP]
+    recorded = led(cli.run("record", "-o", "t.tape.jsonl.gz", "--local", "--", *agent))
+    if recorded.stdout != f"{socket.EAI_NONAME}\n":
+        pytest.skip("nobody can be asked for names here")
+    assert "no-name" in [note.what for note in load(cli.cwd / "t.tape.jsonl.gz")[0].notes]
+    again = cli.run("replay", "t.tape.jsonl.gz")
+    assert (again.returncode, again.stdout) == (0, recorded.stdout), again.stderr
+
+
 TALK = """
 import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as sock:
