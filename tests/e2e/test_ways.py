@@ -125,6 +125,20 @@ def test_a_host_that_passes_by_is_refused_in_a_replay_and_called_where_that_is_a
         assert (allowed.returncode, allowed.stdout) == (0, f"{place} /own\n"), allowed.stderr
 
 
+def test_a_host_that_passes_by_does_so_by_a_front_too(cli: Cli) -> None:
+    one = "import os, urllib.request as u; print(u.urlopen(os.environ['API_URL'] + '/x').read().decode())"
+    with Origin(answer) as origin:
+        options = ["--reverse", f"API_URL={origin.url}", "--no-tape", f"LOCALHOST:{origin.port}"]
+        options += ["--no-tape", f"127.0.0.1:{origin.port}"]
+        recorded = cli.run("record", "-o", "t.tape.jsonl.gz", *options, "--", sys.executable, "-c", one)
+        assert (recorded.returncode, recorded.stdout) == (0, f"127.0.0.1:{origin.port} /x\n"), recorded.stderr
+        assert load(cli.cwd / "t.tape.jsonl.gz")[0].exchanges == []
+        refused = cli.run("replay", "t.tape.jsonl.gz")
+        assert len(origin.requests) == 1, "nobody was called"
+    assert refused.returncode == 3
+    assert f"--allow 127.0.0.1:{origin.port} has the agent call it" in refused.stderr
+
+
 def test_the_password_of_an_upstream_proxy_is_nowhere(cli: Cli, authority: Authority) -> None:
     with (
         Origin(answer, tls=authority.serving("api.example.com")) as origin,
