@@ -10,12 +10,12 @@ import pytest
 from authority import Authority
 from browser import Watched, browser, needs_chromium
 from clirun import KEYS, Cli
-from origin import Call, Gate, Origin
+from halves import Halves, agent_of_halves
+from origin import Gate, Origin
 from playwright.sync_api import Browser, Route, expect
 from recording import Recording
 from viewserving import opened, viewing
 
-from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.testing import FakeProvider
 
@@ -33,20 +33,6 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
-
-
-class Halves:
-    """A server that streams two pieces; the second one once it may."""
-
-    def __init__(self) -> None:
-        self.second = Gate()
-
-    async def __call__(self, call: Call) -> None:
-        await call.head("200 OK", "Content-Type: text/plain", "Transfer-Encoding: chunked")
-        await call.chunk(b"the first half")
-        await call.wait(self.second)
-        await call.chunk(b"the second half")
-        await call.last_chunk()
 
 
 def test_a_recording_is_followed_through_a_lost_line(chromium: Browser, authority: Authority, tmp_path: Path) -> None:
@@ -87,30 +73,9 @@ def test_a_recording_is_followed_through_a_lost_line(chromium: Browser, authorit
                         expect(page.locator(".bar .dim").first).to_contain_text("complete · 5 exchanges")
 
 
-AGENT = """
-import json, os, urllib.request
-
-def ask(url, body=None):
-    headers = {"content-type": "application/json", "authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
-    with urllib.request.urlopen(urllib.request.Request(url, body and json.dumps(body).encode(), headers)) as answer:
-        return answer.read().decode()
-
-said = "Tell me of tides"
-for _ in range(2):
-    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": said}]}
-    answer = json.loads(ask("https://api.openai.com/v1/chat/completions", body))
-    said = answer["choices"][0]["message"]["content"]
-print(ask("http://halves.test/"))
-"""
-
-
 @pytest.fixture
 def cli(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    home = tmp_path_factory.mktemp("home")
-    ca = CertificateAuthority.open(home)
-    ca.bundle().write_bytes(ca.certificate.read_bytes())
-    (tmp_path / "agent.py").write_text(AGENT)
-    return Cli(tmp_path, home)
+    return agent_of_halves(tmp_path, tmp_path_factory.mktemp("home"))
 
 
 def test_a_fork_is_ordered_and_watched(chromium: Browser, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
