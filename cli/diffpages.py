@@ -18,7 +18,7 @@ from tapeproxy.tapes.outcomes import outcome
 from tapeproxy.tapes.tapediff import Compared, Kind, LaneDiff, LanePair, TapeDiff, relation
 
 SIGNS: Final[dict[Kind, str]] = {"same": "=", "moved": ">", "changed": "~", "missing": "-", "extra": "+"}
-_COLOURS: Final[dict[str, str]] = {
+COLOURS: Final[dict[str, str]] = {
     "changed": "yellow",
     "moved": "cyan",
     "missing": "red",
@@ -167,7 +167,7 @@ def _event_line(diff: TapeDiff, event: Compared, screen: Screen) -> str:
     line = f"  {a:>5} {b:>5} {SIGNS[event.kind]} "
     room = (screen.width or 160) - len(line) - len(told) - len(here)
     text = clip(printable(mark(f"{event.request}  {diff.gist(event)}".rstrip())), max(room, 20))
-    return line[:-2] + screen.paint(line[-2:] + text, _COLOURS[event.kind]) + told + here
+    return line[:-2] + screen.paint(line[-2:] + text, COLOURS[event.kind]) + told + here
 
 
 def _detail_lines(details: Details, screen: Screen, indent: str) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _detail_lines(details: Details, screen: Screen, indent: str) -> Iterator[str
 
 def _context_line(change: ContextChange, screen: Screen) -> str:
     at = change.asked if change.asked is not None else change.taped
-    head = screen.paint(f"{change.kind} message {at} ({printable(change.role)})", _COLOURS[change.kind])
+    head = screen.paint(f"{change.kind} message {at} ({printable(change.role)})", COLOURS[change.kind])
     return f"{head}: {_safe(change.text, screen)}"
 
 

@@ -59,7 +59,7 @@ COMMANDS: dict[str, _Lazy] = {
     "tui": _Lazy(
         "tui",
         "command",
-        "Look at a tape in the terminal: lanes, exchanges, conversations, streams; or at what two tapes differ in.",
+        "Look at a tape in the terminal: lanes, exchanges, conversations, streams; or at two tapes side by side.",
     ),
     "why": _Lazy(
         "why", "command", "Show where the words of a request come from: answers, tools, files, or the agent itself."

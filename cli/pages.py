@@ -295,10 +295,10 @@ def chunk_lines(exchange: Exchange, screen: Screen) -> Iterator[str]:
             continue
         yield screen.paint(f"chunks {way}", bold=True) + f" ({_timing(exchange.request.t, chunks)})"
         shown = chunks[:_CHUNKS_FIRST] if len(chunks) > _CHUNKS_FIRST + _CHUNKS_LAST else chunks
-        yield from (_chunk_line(exchange.request.t, chunk, screen) for chunk in shown)
+        yield from (chunk_line(exchange.request.t, chunk, screen) for chunk in shown)
         if shown is not chunks:
             yield f"  … {len(chunks) - _CHUNKS_FIRST - _CHUNKS_LAST} more …"
-            yield from (_chunk_line(exchange.request.t, chunk, screen) for chunk in chunks[-_CHUNKS_LAST:])
+            yield from (chunk_line(exchange.request.t, chunk, screen) for chunk in chunks[-_CHUNKS_LAST:])
 
 
 def _timing(start: int, chunks: list[Chunk]) -> str:
@@ -312,7 +312,8 @@ def _timing(start: int, chunks: list[Chunk]) -> str:
     return ", ".join(facts)
 
 
-def _chunk_line(start: int, chunk: Chunk, screen: Screen) -> str:
+def chunk_line(start: int, chunk: Chunk, screen: Screen) -> str:
+    """A chunk, and when after `start` (ns) it came; the beginning of a long one."""
     when = "?" if chunk.t is None else f"+{duration(max(0, chunk.t - start))}"
     head = f"  {when:>9}  {size(len(chunk.data)):>7}  "
     text = _text(chunk.data[:120])

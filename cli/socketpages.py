@@ -20,14 +20,15 @@ def message_lines(exchange: Exchange, screen: Screen) -> Iterator[str]:
     facts = f"{sent} of the client, {len(messages) - sent} of the server"
     yield screen.paint("messages", bold=True) + f" ({facts})"
     shown = messages[:_FIRST] if len(messages) > _FIRST + _LAST else messages
-    yield from (_line(exchange.request.t, one, screen) for one in shown)
+    yield from (message_line(exchange.request.t, one, screen) for one in shown)
     if shown is not messages:
         yield f"  … {len(messages) - _FIRST - _LAST} more …"
-        yield from (_line(exchange.request.t, one, screen) for one in messages[-_LAST:])
+        yield from (message_line(exchange.request.t, one, screen) for one in messages[-_LAST:])
     yield ""
 
 
-def _line(start: int, message: Message, screen: Screen) -> str:
+def message_line(start: int, message: Message, screen: Screen) -> str:
+    """A message, and when after `start` (ns) it passed."""
     head = f"  {f'+{duration(max(0, message.t - start))}':>9}  {'>' if message.sender == 'client' else '<'} "
     text = _text(message.data)
     shown = f"{size(len(message.data))}  {message.data[:24].hex(' ')}" if text is None else printable(mark(text))

@@ -1,249 +1,223 @@
-"""The terminal viewer: a list of exchanges, a page of the one that is chosen, keys. Needs Textual.
+"""The terminal viewer: a bar, lanes, a list, a page of what is chosen, keys. Needs Textual.
 
-All text is plain: lines are drawn as segments, and no markup is ever parsed. Both panes draw only what is on the
-screen, so the length of a tape costs next to nothing.
+Knows widgets. What is looked at is a `View`; what keys do stands in `tuikeys`, what forks do in `tuiforks`.
 """
 
+import asyncio
+import contextlib
+import signal
+import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from rich.cells import cell_len, chop_cells, set_cell_size
-from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.geometry import Size
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
-from textual.widgets import Input, Static
+from textual.filter import LineFilter
+from textual.widgets import Static
 
-from tapeproxy.cli.rendering import Screen, block, printable
-from tapeproxy.cli.tuipages import HELP, TABS, context_lines, tab_lines
-from tapeproxy.cli.tuirows import ORDERS, Line, Order, Rows
-from tapeproxy.tapes.causality import Causality
+from tapeproxy.cli.rendering import block, printable
+from tapeproxy.cli.tuidiff import DiffView
+from tapeproxy.cli.tuiforks import Forks
+from tapeproxy.cli.tuiforms import ForkForm
+from tapeproxy.cli.tuikeys import ACTIONS
+from tapeproxy.cli.tuilanepane import LanePane
+from tapeproxy.cli.tuipages import wanted_in, wanted_of
+from tapeproxy.cli.tuipanes import ListPane, PagePane, Row, Tame, Words
+from tapeproxy.cli.tuiplayer import Player
+from tapeproxy.cli.tuiprompt import Prompt
+from tapeproxy.cli.tuiview import TapeView, View
 from tapeproxy.tapes.errors import TapeproxyError
+from tapeproxy.web.library import Library
 
-_MOST_LINES: Final = 100_000
-
-
-class ListPane(ScrollView, can_focus=True):
-    """Lines of which only those on the screen are made; one is chosen."""
-
-    def __init__(self, draw: Callable[[int], tuple[str, Style]]) -> None:
-        super().__init__(id="list")
-        self._draw = draw
-        self.at = 0
-        self.count = 0
-
-    def refill(self, count: int, at: int) -> None:
-        """There are other lines."""
-        self.count, self.at = count, at
-        self.virtual_size = Size(1, count)
-        self.refresh()
-        self.call_after_refresh(self.show)
-
-    def choose(self, at: int) -> None:
-        """Another line is chosen."""
-        self.at = max(0, min(at, self.count - 1))
-        self.refresh()
-        self.show()
-
-    def show(self) -> None:
-        """Scroll to the chosen line."""
-        top, height = self.scroll_offset.y, max(1, self.size.height)
-        if not top <= self.at < top + height:
-            self.scroll_to(y=max(0, self.at - height // 2), animate=False)
-
-    def render_line(self, y: int) -> Strip:
-        """The line at a row of the screen."""
-        at, width = self.scroll_offset.y + y, self.size.width
-        if at >= self.count:
-            return Strip.blank(width, self.rich_style)
-        text, style = self._draw(at)
-        base = self.rich_style + style + Style(reverse=at == self.at)
-        return Strip([Segment(set_cell_size(text, width), base)], width)
-
-
-class PagePane(ScrollView, can_focus=True):
-    """A text, wrapped to the width."""
-
-    def __init__(self) -> None:
-        super().__init__(id="page")
-        self._text: Sequence[str] = ()
-        self._lines: list[str] = []
-
-    def fill(self, lines: Iterable[str]) -> None:
-        """Another text, from its top."""
-        self._text = [part for line in lines for part in line.expandtabs(4).split("\n")]
-        self._wrap()
-        self.scroll_to(y=0, animate=False)
-
-    def on_resize(self) -> None:
-        """Wrap it anew."""
-        self._wrap()
-
-    def text(self) -> str:
-        """What is in it."""
-        return "\n".join(self._text)
-
-    def _wrap(self) -> None:
-        width = max(10, self.size.width)
-        self._lines = []
-        for line in self._text:
-            self._lines += chop_cells(line, width) if cell_len(line) > width else [line]
-            if len(self._lines) >= _MOST_LINES:
-                self._lines.append("… more than is shown here: see `tapeproxy show`")
-                break
-        self.virtual_size = Size(width, len(self._lines))
-        self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        """The line at a row of the screen."""
-        at, width = self.scroll_offset.y + y, self.size.width
-        text = self._lines[at] if at < len(self._lines) else ""
-        return Strip([Segment(set_cell_size(text, width), self.rich_style)], width)
+_EVERY: Final = 0.15
+"""Seconds between two looks at a tape that grows."""
 
 
 class Viewer(App[None]):
-    """The whole of it. `other`: lines that compare with another tape, made when they are asked for."""
+    """The whole of it. `library`: where its tapes are, and who forks them; None: there are no forks."""
 
     CSS = """
     #top { height: 1; background: $panel; }
     #list { width: 45%; }
     #page { width: 1fr; border-left: solid $panel; padding-left: 1; }
-    #filter { height: 1; border: none; padding: 0; display: none; }
-    #filter.asked { display: block; }
+    ForkForm { width: 1fr; border-left: solid $panel; }
+    #panes.both { layout: vertical; }
+    #panes.both #list { width: 1fr; height: 45%; }
+    #panes.both #page { width: 1fr; height: 1fr; border-left: none; border-top: solid $panel; padding-left: 0; }
+    .forking #page { display: none; }
     """
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, rows: Rows, causality: Causality, other: Callable[[], Iterable[str]] | None = None) -> None:
+    def __init__(self, view: View, library: Library | None = None) -> None:
         super().__init__()
-        self._rows = rows
-        self._causality = causality
-        self._other = other
-        self._order: Order = "lanes"
-        self._query = ""
-        self._numbers: Sequence[int] = range(1, rows.count + 1)
-        self._folded: frozenset[int] = frozenset()
-        self._lines: list[Line] = []
-        self._tab = TABS[0]
-        self._marked: int | None = None
+        self.view: View = view
+        self.below: list[View] = []
+        """The views to which `u` goes back, the next one last."""
         self._going: str | None = None
+        self.own_page = True
+        """Whether the page is that of the chosen exchange."""
+        self._tame = Tame()
         self.list_pane = ListPane(self._draw)
         self.page = PagePane()
+        self.lanes: LanePane = LanePane(view)
+        self.prompt: Prompt = Prompt()
+        self.player: Player = Player(self)
+        self.forks: Forks = Forks(self, library)
 
     def compose(self) -> ComposeResult:
-        """The bar, the two panes, the filter."""
+        """The bar, the lanes, the two panes, the prompt."""
         yield Static(id="top", markup=False)
-        with Horizontal():
+        yield self.lanes
+        with Horizontal(id="panes"):
             yield self.list_pane
             yield self.page
-        yield Input(id="filter", placeholder="filter", compact=True)
+        yield self.prompt
 
     def on_mount(self) -> None:
-        """Fill the panes."""
-        self._refill(1 if self._rows.count else None)
+        """Show the first view. Whoever closes the terminal ends the forks, too."""
+        for number in (signal.SIGTERM, *((signal.SIGHUP,) if sys.platform != "win32" else ())):
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows; not the main thread
+                asyncio.get_running_loop().add_signal_handler(number, self.exit)
+        self.look(self.view)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Those of Textual, and the last gate for what would act on the terminal."""
+        return [*super().get_line_filters(), self._tame]
+
+    # --- what is looked at ------------------------------------------------------------------------------------------
+
+    def look(self, view: View) -> None:
+        """Show a view, and follow its tape if it grows."""
+        self.view = view
+        self.query_one("#panes").set_class(isinstance(view, DiffView), "both")
+        self._refill()
         self.list_pane.focus()
-        if self._other is not None:
-            self._say(self._other())
+        if isinstance(view, TapeView) and view.looked.ending is None and not view.followed:
+            view.followed = True
+            self.run_worker(self._follow(view))
+
+    def open(self, view: View) -> None:
+        """Show another view; `u` comes back."""
+        self.below.append(self.view)
+        self.look(view)
+
+    def back(self) -> None:
+        """The view before."""
+        if self.below:
+            self.look(self.below.pop())
+
+    async def _follow(self, view: TapeView) -> None:
+        spent = 0.0
+        while view.looked.ending is None:
+            # A long tape costs more to look at: no more than a fifth of the time goes into that.
+            await asyncio.sleep(max(_EVERY, 4 * spent))
+            begun = time.monotonic()
+            try:
+                serial, numbers, looked = await asyncio.to_thread(view.shown.since, view.serial)
+            except TapeproxyError as error:
+                view.told = f"no longer followed: {error}"
+                self.retitle()
+                return
+            if serial != view.serial:
+                view.take(serial, numbers, looked)
+                if view is self.view:
+                    self._grown(numbers)
+            spent = time.monotonic() - begun
+
+    def _grown(self, numbers: frozenset[int] | None) -> None:
+        self.list_pane.refill(len(self.view.lines), self.view.at, still=True)
+        self.lanes.look(self.view)
+        self.retitle()
+        if self.own_page and not self.player.plays and (numbers is None or self.view.number in numbers):
+            self.page.fill(self.view.page(), keep=True)
+
+    # --- keys -------------------------------------------------------------------------------------------------------
 
     @property
     def number(self) -> int | None:
         """The exchange that is chosen; None on a lane."""
-        return self._lines[self.list_pane.at].number if self._lines else None
+        return self.view.number
 
     def on_key(self, event: events.Key) -> None:
         """The keys of the page in the browser."""
-        if isinstance(self.focused, Input):
-            if event.key == "escape":
-                self._leave_filter("")
-                event.stop()
+        if self.focused not in (self.list_pane, self.page, None):
             return
         key = event.character if event.character and event.character.isprintable() else event.key
+        tabs = self.view.tabs
         if self._going is not None:
             self._go(key)
-        elif key in _ACTIONS:
-            _ACTIONS[key](self)
-        elif key.isdigit() and 1 <= int(key) <= len(TABS):
-            self._tab = TABS[int(key) - 1]
-            self._show()
+        elif key in ACTIONS:
+            ACTIONS[key](self)
+        elif key.isdigit() and 1 <= int(key) <= len(tabs):
+            self.view.tab = tabs[int(key) - 1]
+            self.show()
         else:
             return
         event.prevent_default()
         event.stop()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """A filter was typed."""
-        self._leave_filter(event.value)
-
     def step(self, by: int, *, in_lane: bool = False) -> None:
-        """Choose the next line, or the next of the same lane; on the page, scroll."""
+        """Choose the next line, or the next of the same lane; on the page, the next line of it."""
         if self.focused is self.page and not in_lane:
-            self.page.scroll_relative(y=by, animate=False)
-            return
-        at = self.list_pane.at + by
-        if in_lane and self._lines:
-            lane = self._lines[self.list_pane.at].lane
-            while 0 <= at < len(self._lines) and (self._lines[at].lane != lane or self._lines[at].number is None):
-                at += by
-        if 0 <= at < len(self._lines):
-            self.list_pane.choose(at)
-            self._show()
+            self.page.step(by)
+        elif self.view.step(by, in_lane=in_lane):
+            self.list_pane.choose(self.view.at)
+            self.show()
 
     def fold(self) -> None:
         """Shut or open the chosen lane."""
-        if self._lines and self._order == "lanes" and self.number is None:
-            self._folded ^= {self._lines[self.list_pane.at].lane}
-            at = self.list_pane.at
-            self._refill(None)
-            self.list_pane.choose(at)
+        if self.number is None:
+            self.view.fold()
+            self._refill()
 
     def turn(self) -> None:
         """The next order: lanes, time, causal rank."""
-        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
-        self._refill(self.number)
-
-    def ask_filter(self) -> None:
-        """Let a filter be typed."""
-        field = self.query_one(Input)
-        field.add_class("asked")
-        field.value = self._query
-        field.focus()
+        self.view.turn()
+        self._refill()
 
     def begin_go(self) -> None:
         """A number comes."""
         self._going = ""
-        self._bar()
+        self.retitle()
 
     def mark(self) -> None:
-        """Take note of an exchange."""
-        self._marked = self.number
-        self._bar()
+        """Take note of an exchange, or of none any more."""
+        self.view.marked = None if self.view.marked == self.number else self.number
+        self.list_pane.refresh()
 
-    def compare_context(self) -> None:
-        """The context of the chosen call against that of the marked one."""
-        if self._marked is not None and self.number is not None:
-            exchanges = self._rows.tape.exchanges
-            self._say(context_lines(exchanges[self._marked - 1], exchanges[self.number - 1]))
+    def to_branch(self) -> None:
+        """Where two runs part."""
+        if isinstance(self.view, DiffView) and self.view.to_branch():
+            self.view.tab = self.view.tabs[0]
+            self._refill()
 
-    def compare_tapes(self) -> None:
-        """The other tape."""
-        self._say(["there is no other tape: tapeproxy tui A B"] if self._other is None else self._other())
+    def compare(self) -> None:
+        """All that two tapes differ in; of a fork, its parent beside it."""
+        if isinstance(self.view, DiffView):
+            self.say(self.view.whole())
+        else:
+            self.attempt(self.forks.compare)
 
     def why(self) -> None:
-        """Where the words of the request come from."""
-        from tapeproxy.cli.whypage import why_page
-        from tapeproxy.tapes.why import Provenance
+        """Where the words of the request come from, or those of the chosen line of the page."""
+        wanted = wanted_of(self.page.line()) if self.focused is self.page and self.own_page else None
+        self.attempt(lambda: self.say(self.view.why(wanted)))
 
-        if self.number is not None:
-            self._say(why_page(Provenance(self._rows.tape, self._causality).why(self.number), Screen()))
+    def ask_why(self) -> None:
+        """The same of what is typed."""
+        self.prompt.ask(
+            "words, or a place such as $.messages[1].content",
+            lambda typed: self.attempt(lambda: self.say(self.view.why(wanted_in(typed) if typed else None))),
+        )
 
-    def help(self) -> None:
-        """The keys."""
-        self._say([HELP])
+    def ask_filter(self) -> None:
+        """Let a filter be typed; who leaves it wants all."""
+        self.prompt.ask("filter", self.filter, self.view.query, left=lambda: self.filter(""))
 
     def switch(self) -> None:
         """To the other pane."""
@@ -251,89 +225,74 @@ class Viewer(App[None]):
 
     def clear(self) -> None:
         """All exchanges again, and the page of the chosen one."""
-        if self._query:
-            self._leave_filter("")
+        if self.view.query and self.own_page:
+            self.filter("")
         else:
-            self._show()
+            self.show()
 
-    def _say(self, lines: Iterable[str]) -> None:
-        self.page.fill([*lines])
+    # --- what is shown ----------------------------------------------------------------------------------------------
 
-    def _draw(self, at: int) -> tuple[str, Style]:
-        line = self._lines[at]
-        if line.number is None:
-            return self._rows.words(line, self._order), Style(bold=True)
-        mark = "*" if line.number == self._marked else " "
-        failed = self._rows.failed(line.number)
-        return mark + self._rows.words(line, self._order), Style(color="red") if failed else Style()
+    def say(self, lines: Iterable[str]) -> None:
+        """Something else than the page of the chosen exchange."""
+        self.player.stop()
+        self.own_page = False
+        self.page.fill([Row(line) for line in lines])
 
-    def _refill(self, number: int | None) -> None:
-        ranked = self._causality.order() if self._order == "rank" else ()
-        self._lines = self._rows.lines(self._order, self._numbers, self._folded, ranked)
-        at = next((at for at, line in enumerate(self._lines) if line.number == number and number), 0)
-        if at == 0 and number is not None:
-            at = next((at for at, line in enumerate(self._lines) if line.number is not None), 0)
-        self.list_pane.refill(len(self._lines), at)
-        self._show()
+    def show(self) -> None:
+        """The page of what is chosen."""
+        self.player.stop()
+        self.own_page = True
+        self.retitle()
+        self.lanes.look(self.view)
+        self.page.fill(self.view.page())
 
-    def _show(self) -> None:
-        self._bar()
-        if self.number is None:
-            self._say(["nothing fits the filter" if not self._lines else "a lane: Enter shuts or opens it"])
-            return
-        exchange = self._rows.tape.exchanges[self.number - 1]
-        self._say([f"── {self._tab} ──", *tab_lines(self._tab, exchange, self._rows.count, self._causality)])
+    def attempt(self, act: Callable[[], None]) -> None:
+        """Do something, and say it where that cannot be done."""
+        try:
+            act()
+        except TapeproxyError as error:
+            self.say([block(str(error))])
 
-    def _bar(self) -> None:
-        about = self._rows.about
-        words = f" {' '.join(about['argv']) or about['name']}  {len(self._numbers)}/{self._rows.count}  {self._order}"
-        words += f"  /{self._query}" if self._query else ""
+    def retitle(self) -> None:
+        """The bar."""
+        view = self.view
+        words = f" {view.title()}  {view.order}"
+        words += f"  /{view.query}: {sum(len(line.numbers) for line in view.lines)}" if view.query else ""
+        words += f"  {view.told}" if isinstance(view, TapeView) and view.told else ""
         words += f"  go to {self._going}" if self._going is not None else "  ? keys  q leaves"
         self.query_one("#top", Static).update(printable(words))
+
+    def repaint(self) -> None:
+        """The list and the lanes, in other colours."""
+        self.list_pane.refresh()
+        self.lanes.look(self.view)
+
+    def _draw(self, at: int, width: int) -> list[Words]:
+        return self.view.draw(at, width) if at < len(self.view.lines) else [("", Style())]
+
+    def _refill(self) -> None:
+        self.list_pane.refill(len(self.view.lines), self.view.at)
+        self.show()
 
     def _go(self, key: str) -> None:
         if key.isdigit():
             self._going = f"{self._going}{key}"[:9]
-            self._bar()
-            return
-        number = int(self._going or 0)
-        self._going = None
-        at = next((at for at, line in enumerate(self._lines) if line.number == number), None)
-        if key == "enter" and at is not None:
-            self.list_pane.choose(at)
-            self._show()
-        self._bar()
+        else:
+            number, self._going = int(self._going or 0), None
+            if key == "enter" and self.view.go(number):
+                self.list_pane.choose(self.view.at)
+                self.show()
+        self.retitle()
 
-    def _leave_filter(self, query: str) -> None:
-        self.query_one(Input).remove_class("asked")
-        self.list_pane.focus()
-        try:
-            self._numbers = self._rows.chosen(query)
-        except TapeproxyError as error:
-            self._say([block(str(error))])
-            return
-        self._query = query
-        self._refill(self.number or 1)
+    def filter(self, query: str) -> None:
+        """Show what fits."""
 
+        def act() -> None:
+            self.view.filter(query)
+            self._refill()
 
-_ACTIONS: Final[dict[str, Callable[[Viewer], Any]]] = {
-    "j": lambda app: app.step(1),
-    "k": lambda app: app.step(-1),
-    "down": lambda app: app.step(1),
-    "up": lambda app: app.step(-1),
-    "J": lambda app: app.step(1, in_lane=True),
-    "K": lambda app: app.step(-1, in_lane=True),
-    "/": Viewer.ask_filter,
-    "?": Viewer.help,
-    "g": Viewer.begin_go,
-    "t": Viewer.turn,
-    "m": Viewer.mark,
-    "c": Viewer.compare_context,
-    "d": Viewer.compare_tapes,
-    "w": Viewer.why,
-    "q": lambda app: app.exit(),
-    "enter": Viewer.fold,
-    " ": Viewer.fold,
-    "tab": Viewer.switch,
-    "escape": Viewer.clear,
-}
+        self.attempt(act)
+
+    @on(ForkForm.Asked)
+    def _asked_of_form(self, event: ForkForm.Asked) -> None:
+        self.forks.asked(event.form, event.what)

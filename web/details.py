@@ -21,17 +21,18 @@ def details(exchange: Exchange, causality: Causality | None = None) -> Json:
     document = exchange_document(exchange)
     document["record"] = exchange.index
     if exchange.response is not None:
-        document["response"]["pieces"] = list(_pieces(exchange))
+        document["response"]["pieces"] = list(pieces(exchange))
     if causality is not None:
         document["clock"] = dict(causality.clock(exchange.number))
         document["reached"] = {lane: asked for lane, (asked, _) in causality.reached(exchange.number).items()}
     return document
 
 
-def _pieces(exchange: Exchange) -> Iterator[Json]:
-    """The chunks of the answer with their text. A compressed body has no text a chunk: it comes whole at the last."""
+def pieces(exchange: Exchange) -> Iterator[Json]:
+    """The chunks of an answer with their text. A compressed body has no text a chunk: it comes whole at the last."""
     chunks = exchange.chunks
-    assert exchange.response is not None
+    if exchange.response is None:
+        return
     decoded = decode(exchange.response_body, exchange.response.headers)
     if decoded.coding:
         yield from ({"at_ns": chunk.t, "size": len(chunk.data)} for chunk in chunks[:-1])
