@@ -256,11 +256,11 @@ class Viewer(App[None]):
     def retitle(self) -> None:
         """The bar."""
         view = self.view
-        words = f" {view.title()}  {view.order}"
-        words += f"  /{view.query}: {sum(len(line.numbers) for line in view.lines)}" if view.query else ""
-        words += f"  {view.told}" if isinstance(view, TapeView) and view.told else ""
-        words += f"  go to {self._going}" if self._going is not None else "  ? keys  q leaves"
-        self.query_one("#top", Static).update(printable(words))
+        words = [view.told] if isinstance(view, TapeView) and view.told else []
+        words += [view.facts(), view.order]
+        words += [f"/{view.query}: {sum(len(line.numbers) for line in view.lines)}"] if view.query else []
+        words += [f"go to {self._going}" if self._going is not None else "? keys  q leaves", view.title()]
+        self.query_one("#top", Static).update(printable(f" {'  '.join(words)}"))
 
     def repaint(self) -> None:
         """The list and the lanes, in other colours."""

@@ -58,7 +58,10 @@ class DiffView(View):
         self.to_branch()
 
     def title(self) -> str:
-        return printable(f"{headline(self._diff)}  A {self.names[0]}  B {self.names[1]}")
+        return f"A {self.names[0]}  B {self.names[1]}"
+
+    def facts(self) -> str:
+        return headline(self._diff)
 
     def exchange(self, number: int) -> Exchange:
         side = int(number > self._first)

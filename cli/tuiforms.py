@@ -86,13 +86,17 @@ class ForkForm(VerticalScroll):
         """What the fields say."""
         kind = str(self.query_one("#fork-kind", Select).value)
         value = self.query_one("#fork-value", TextArea).text
-        if kind in _ABOUT_ANSWERS:
-            # Named with its event, so that a text that itself begins like one (12::) is none.
-            value = f"{self.number}:{':' if kind == '--text' else ''}{value}"
+        # Without a value nothing is changed: the exchange itself is asked anew.
+        edits = self.edits or (((kind, self._named(kind, value)),) if value or kind == "--text" else ())
         keyless = self.query_one("#fork-keyless", Input).value.replace(",", " ").split()
         rerun = str(self.query_one("#fork-rerun", Select).value)
-        edits = self.edits or ((kind, value),)
         return ForkOrder((("--at", str(self.number)), *edits), rerun, tuple(keyless))
+
+    def _named(self, kind: str, value: str) -> str:
+        """With the event, so that a text that itself begins like one (12::) is none."""
+        if kind not in _ABOUT_ANSWERS:
+            return value
+        return f"{self.number}::{value}" if kind == "--text" else f"{self.number}:{value}"
 
     def edited(self, edits: tuple[tuple[str, str], ...], lines: list[str]) -> None:
         """What came of the editor."""

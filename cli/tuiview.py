@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.style import Style
 
-from tapeproxy.cli.rendering import count, duration, printable
+from tapeproxy.cli.rendering import count, duration
 from tapeproxy.cli.tuilanes import Chart, Kind, Window
 from tapeproxy.cli.tuipages import PLAIN, TABS, context_lines, tab_lines
 from tapeproxy.cli.tuipanes import Row, Words
@@ -64,7 +64,11 @@ class View(ABC):
 
     @abstractmethod
     def title(self) -> str:
-        """What is looked at, in a line; safe to show."""
+        """What is looked at."""
+
+    @abstractmethod
+    def facts(self) -> str:
+        """What there is to be said of it, in a line."""
 
     @abstractmethod
     def exchange(self, number: int) -> Exchange:
@@ -199,11 +203,14 @@ class TapeView(View):
         self.relist(None)
 
     def title(self) -> str:
+        return " ".join(self.rows.about["argv"]) or self.name
+
+    def facts(self) -> str:
         about = self.rows.about
         facts = [about["outcome"] or ("● recording" if about["recording"] else "interrupted")]
         facts += [count(self.rows.count, "exchange"), duration(about["duration"] * 1000)]
         facts += ["a fork"] if about["parent"] else []
-        return printable(f"{' '.join(about['argv']) or self.name}  {', '.join(facts)}")
+        return ", ".join(facts)
 
     def exchange(self, number: int) -> Exchange:
         return self.looked.tape.exchanges[number - 1]
