@@ -184,3 +184,18 @@ def test_a_fork_keeps_the_past_asks_the_future_anew_and_replays(cli: Cli, provid
     assert forked.stdout.startswith(f"{first} \n CHANGED \n ") and third not in forked.stdout
     child = cli.run("replay", "c.jsonl.gz", *argv)
     assert (child.returncode, child.stdout) == (0, forked.stdout), child.stderr
+
+
+@pytest.mark.soak
+def test_every_source_of_time_and_chance_is_the_same_in_twenty_replays(cli: Cli, provider: FakeProvider) -> None:
+    argv = [node(), str(AGENTS / "sources.mjs")]
+    recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(provider.url), "--", *argv, keys=True)
+    provider.stop()
+    assert recorded.returncode == 0, recorded.stderr
+    tape, _ = load(cli.cwd / "t.jsonl.gz")
+    within = {part for one in tape.exchanges for part in str(one.request.lane).split("/") if part[0] in "pt"}
+    assert within == {"p0", "p1", "p2", "p3", "t0", "t1"}, "each process and thread is one of its own"
+    for _ in range(20):
+        replayed = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
+        assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+        assert json.loads((cli.cwd / "r.json").read_text())["drifts"] == []
