@@ -75,7 +75,7 @@ def test_a_test_that_passes_while_the_bug_is_there(cli: Cli) -> None:
 
 def run_tests(cli: Cli, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-    return warm.run(argv, folder, cli.environment(CI="true", **({} if words else PLAIN)))
+    return warm.run(argv, folder, cli.environment(CI="true") | ({} if words else PLAIN))
 
 
 def test_a_test_that_waits_for_the_fix(cli: Cli) -> None:
