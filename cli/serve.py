@@ -27,7 +27,7 @@ def command(place: str | None, port: int, show: bool, extra: tuple[str, ...], un
     tapeproxy serve DIR --port 8765
 
     It listens on loopback only. The address that it prints holds a token, without which nothing of a tape is given
-    out. Ctrl-C ends it. It needs the extra `view`: pip install 'tapeproxy[view]'.
+    out. Ctrl-C ends it. It needs the extra `view`.
     """
     try:
         from tapeproxy.proxy.viewserver import ViewOptions, serve

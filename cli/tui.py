@@ -10,7 +10,7 @@ from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.forkoptions import fork_options
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.unlocking import Unlocking, unlock_options
-from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.errors import UsageError, install
 
 if TYPE_CHECKING:
     from tapeproxy.cli.tuiapp import Viewer
@@ -32,7 +32,7 @@ def command(tape: str | None, other: str | None, extra: tuple[str, ...], unlocki
 
     A tape that is being recorded grows on the screen. The keys are those of the page that `serve` shows; `?` lists
     them. f forks: change an answer, see what is reused and what is asked anew, run it, and watch its tape grow.
-    NO_COLOR is honoured. It needs the extra `view`: pip install 'tapeproxy[view]'.
+    NO_COLOR is honoured. It needs the extra `view`.
     """
     import sys
 
@@ -40,7 +40,7 @@ def command(tape: str | None, other: str | None, extra: tuple[str, ...], unlocki
         import tapeproxy.cli.tuiapp  # noqa: F401  # first of all, for what to do without it
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"the terminal viewer needs {error.name}, which is not installed", fix="pip install 'tapeproxy[view]'"
+            f"the terminal viewer needs {error.name}, which is not installed", fix=install("view")
         ) from None
     from tapeproxy.proxy.viewforks import ForkingFolder
 
