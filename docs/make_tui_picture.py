@@ -30,7 +30,7 @@ def main() -> None:
         tapes = [folder / "team.tape.jsonl.gz", folder / "fork.tape.jsonl.gz"]
         for picture, shown, keys in (
             ("tui.svg", tapes[:1], ["g", "5", "enter", "w"]),
-            ("tui-fork.svg", tapes[:1], ["g", "4", "enter", "f", "", "ctrl+p", "mutated 4"]),
+            ("tui-fork.svg", tapes[:1], ["g", "4", "enter", "f", "", "ctrl+p", "about "]),
             ("tui-diff.svg", tapes, ["b"]),
         ):
             drawn = asyncio.run(shoot(shown, keys)).replace(name, HOME[: len(name)])
@@ -43,7 +43,10 @@ async def shoot(paths: Sequence[Path], keys: Sequence[str]) -> str:
     async with app.run_test(size=SIZE) as pilot:
         for key in keys:
             if not key or " " in key:
-                while key not in app.export_screenshot().replace("&#160;", " ") or (not key and not app.query("#fork")):
+                for _ in range(600):
+                    seen = app.export_screenshot().replace("&#160;", " ")
+                    if key in seen and app.query("#fork"):
+                        break
                     await pilot.pause(0.05)
                 await pilot.pause(0.3)
                 continue
