@@ -9,6 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tapeproxy.cli.tuilanes import Kind
 from tapeproxy.cli.tuiview import COLOURS, View
 
 _GUTTER: Final = 16
@@ -92,7 +93,7 @@ class LanePane(Widget):
             columns = chart.column(number, window, room) if view.rows.lane(number) == lane else None
             chosen |= set(range(columns[0], columns[1] + 1)) if columns else set()
         bars = enumerate(chart.bars(lane, window, room, view.planned))
-        for kind, run in groupby(bars, key=lambda bar: bar[1][1]):
+        for kind, run in groupby(bars, key=_kind_of):
             style = self.rich_style + Style(color=COLOURS[kind]) if kind else self.rich_style
             parts.append(Segment("".join(_CHOSEN if at in chosen else char for at, (char, _) in run), style))
         return Strip(parts, width)
@@ -110,3 +111,7 @@ class LanePane(Widget):
         lanes = view.chart().lanes
         at = lanes.index(view.rows.lane(number)) if number is not None else 0
         return max(0, min(at - shown // 2, len(lanes) - shown))
+
+
+def _kind_of(bar: tuple[int, tuple[str, Kind]]) -> Kind:
+    return bar[1][1]
