@@ -176,9 +176,10 @@ def test_two_hundred_kills_at_random_moments(speaking: Speaking, tmp_path: Path)
     assert killed > 150
 
 
-def test_what_was_taped_is_replayed(speaking: Speaking, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [90, pytest.param(None, marks=pytest.mark.soak)], ids=["there", "anywhere"])
+def test_what_was_taped_is_replayed(speaking: Speaking, tmp_path: Path, at: int | None) -> None:
     tape = tmp_path / "t.gz"
-    assert speaking.run(tape, after=random.randrange(60, 120)) == -signal.SIGKILL
+    assert speaking.run(tape, after=at or random.randrange(60, 120)) == -signal.SIGKILL
     check(speaking, tape)
     done = speaking.recorders.cli.run("replay", str(tape), "--no-shim", "--", *speaking.argv(1))
     assert done.returncode == 3, done.stderr

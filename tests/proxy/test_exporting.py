@@ -53,4 +53,4 @@ def test_flows_without_mitmproxy(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "writing mitmproxy's flows needs mitmproxy" in done.stderr
-    assert "pip install 'tapeproxy[record]'" in done.stderr
+    assert "pip install '.[record]' (in a clone" in done.stderr

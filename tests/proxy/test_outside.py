@@ -20,7 +20,7 @@ outside = Outside.fork()
 refusal = netns.enter()
 if refusal:
     sys.exit(print("no namespace:", refusal))
-print(outside.has("192.0.2.1", 1), outside.has("127.0.0.1", port), outside.has("localhost", closed))
+print(outside.has("192.0.2.1", 1), outside.has("127.0.0.1", port), outside.has("localhost", closed), flush=True)
 async def main():
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     print((await reader.read()).decode())

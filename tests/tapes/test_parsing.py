@@ -40,6 +40,7 @@ GOOD: dict[str, Json] = {
         "java": False,
         "reverse": [],
         "no_tape": [],
+        "led": False,
     },
     "request": {
         "t": 0,
@@ -208,6 +209,7 @@ TYPES = {
     ("env", "digest"): "text?",
     ("head", "io"): "flag",
     ("head", "java"): "flag",
+    ("head", "led"): "flag",
     ("head", "reverse"): "texts",
     ("head", "no_tape"): "texts",
     ("value", "n"): "natural",
