@@ -2,7 +2,7 @@
 
 import base64
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlsplit
@@ -86,6 +86,7 @@ class UpstreamErrors:
 
     def __init__(self, upstream: Upstream, failures: Failures) -> None:
         self._place = f"{host_bytes(upstream.host).decode()}:{upstream.port}"
+        self._secrets = tuple(_spellings(upstream.credentials))
         self._failures = failures
 
     def error(self, flow: "HTTPFlow") -> None:
@@ -93,8 +94,18 @@ class UpstreamErrors:
             if flow.server_conn.via is None or flow.error is None or flow.response is not None:
                 return
             said = flow.error.msg
+            for secret in self._secrets:  # a proxy may repeat what it was sent
+                said = said.replace(secret, "…")
+            flow.error.msg = said
             if "upstream proxy" not in said.lower():
                 flow.error.msg = f"through the upstream proxy {self._place}: {said}"
+
+
+def _spellings(credentials: bytes) -> Iterator[str]:
+    """The ways in which the credentials of a Proxy-Authorization header may stand in a text, longest first."""
+    coded = credentials.rpartition(b" ")[2]
+    pair = base64.b64decode(coded).decode(errors="replace")
+    yield from filter(None, (coded.decode(), pair, pair.partition(":")[2]))
 
 
 class UpstreamProxy:

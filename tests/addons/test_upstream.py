@@ -126,12 +126,22 @@ async def refuse(call: Call) -> None:
     await call.reply(b"no", "407 Proxy Authentication Required")
 
 
+async def refuse_and_repeat(call: Call) -> None:
+    sent = call.request.header("proxy-authorization") or ""
+    await call.reply(b"no", f"407 Proxy has no me:pa:ss of {sent.partition(' ')[2]}")
+
+
 async def vanish(call: Call) -> None:
     call.close()
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "said"), [(refuse, "refused http connect request: 407 proxy"), (vanish, "connection closed")]
+    ("behaviour", "said"),
+    [
+        (refuse, "refused http connect request: 407 proxy"),
+        (refuse_and_repeat, "407 proxy has no … of …"),
+        (vanish, "connection closed"),
+    ],
 )
 def test_a_proxy_that_opens_no_tunnel_is_named(
     record: Make, behaviour: Callable[[Call], Awaitable[None]], said: str
@@ -147,7 +157,8 @@ def test_a_proxy_that_opens_no_tunnel_is_named(
     assert end is not None and end.how == "connect-error"
     error = end.error or ""
     assert f"upstream proxy 127.0.0.1:{proxy.port}" in error.lower() and said in error.lower()
-    assert "pa:ss" not in error
+    whole = gzip.decompress(recording.path.read_bytes())
+    assert "pa:ss" not in error and b"pa:ss" not in whole and b"cGE6c3M" not in whole
 
 
 def test_a_proxy_that_is_not_there_is_named_and_a_server_past_it_is_not_blamed_on_it(record: Make) -> None:
