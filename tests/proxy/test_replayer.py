@@ -249,3 +249,18 @@ def test_a_body_that_is_not_large_is_told_from_a_large_one() -> None:
     assert isinstance(decision, Violation)
     assert decision.explanation is not None
     assert [one.asked for one in decision.explanation.differences] == ["a body of 5 bytes (bytes)"]
+
+
+GRPC = ((b"content-type", b"application/grpc"),)
+HELLO = b"\0\0\0\0\5hello"
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_call_that_the_tape_broke_off_before_its_answer_is_not_waited_for(ended: bool) -> None:
+    one = exchange(URL.decode(), b"ok", method=b"POST")
+    one.request, one.response, one.chunks = replace(one.request, headers=GRPC), None, []
+    one.uploads = [Chunk(0, HELLO)]
+    one.end = one.end if ended else None
+    run = Replayer(tape_of([one]), Redactor(KEY), lambda _: False, lambda _: None)
+    found = run.join(Asked(b"POST", URL, GRPC, HELLO), HELLO)
+    assert (found is None) == ended
