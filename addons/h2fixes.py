@@ -7,6 +7,8 @@
 5. When the upstream fails, a client is told that its stream was reset; without us it would see its connection end.
 6. What a slow reader has not taken is all held in memory (`h2pacing.py`).
 
+They stand together, because several replace the same methods of the same layers, in an order that matters.
+
 And HTTP/2 without TLS goes through an upstream proxy, in which mitmproxy would speak HTTP/1.1.
 
 As in `h1fixes`, a probe feeds mitmproxy's layers some bytes and looks at what comes out.

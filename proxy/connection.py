@@ -2,6 +2,8 @@
 
 No upstream of any kind: the only connection that it or its turns can cause is to a server of the run itself, on
 loopback, when the replayer says so (`Live`).
+
+One long class: the socket, its tunnel and its TLS are one state, and each callback of the event loop moves all of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One stream of HTTP/2 at the tape server: a request, and its answer within the client's windows.
 
 Answers are rendered as HTTP/1.1, by whoever decides about them; `Translator` reads that and says what it is in HTTP/2.
+One long class: every step of a stream looks at the same few states.
 """
 
 from __future__ import annotations

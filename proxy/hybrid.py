@@ -1,6 +1,7 @@
 """One fork from beginning to end: the tape's part served, the rest live, and a child tape of it all.
 
 Knows the order; the wire is a recording's, the answers a replay's. What is decided about a request is ForkJudge's.
+One module, for the order of opening and closing all its parts is what it is about.
 """
 
 import contextlib

@@ -1,6 +1,7 @@
 """Tapes as files: creating, appending, reading. Knows paths, descriptors and the clock; the bytes are `tapes/`'s.
 
 A tape is written under its own name from the first byte, so that it survives `kill -9`, and never over another.
+One module, for writer and reader share what a file may look like at any moment of a crash.
 """
 
 import contextlib

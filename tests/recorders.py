@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import killing
-from clirun import Cli
+from clirun import KEYS, Cli
 
 from tapeproxy.proxy.ca import CertificateAuthority
+from tapeproxy.proxy.repairing import beside, repair
+from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.exchanges import Tape
 
 
 @dataclass
@@ -68,3 +71,16 @@ def recorders(folder: Path) -> Iterator[Recorders]:
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+def check(lost: Callable[[Tape], list[str]], tape: Path) -> Tape:
+    """The tape can be read and has all that was received (`lost` is empty); so has what `repair` makes of it."""
+    found, ending = load(tape)
+    assert lost(found) == []
+    if not ending.sealed:
+        out = beside(tape)
+        repair(tape, out, KEYS)
+        closed, whole = load(out)
+        assert whole.canonical
+        assert lost(closed) == []
+    return found

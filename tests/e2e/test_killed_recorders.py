@@ -11,12 +11,9 @@ from typing import Any
 
 import killing
 import pytest
-from clirun import KEYS
 from origin import Call, Origin
-from recorders import Recorders, recorders
+from recorders import Recorders, check, recorders
 
-from tapeproxy.proxy.repairing import beside, repair
-from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Tape
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -80,23 +77,10 @@ def streaming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Streaming]:
         yield Streaming(several, origin)
 
 
-def check(streaming: Streaming, tape: Path) -> Tape:
-    """The tape can be read and has all that was received; and so has the one that `repair` makes of it."""
-    found, ending = load(tape)
-    assert streaming.lost(found) == []
-    if not ending.sealed:
-        out = beside(tape)
-        repair(tape, out, KEYS)
-        closed, whole = load(out)
-        assert whole.canonical
-        assert streaming.lost(closed) == []
-    return found
-
-
 def test_when_nobody_dies_all_is_there(streaming: Streaming, tmp_path: Path) -> None:
     assert streaming.run(tmp_path / "t.gz") == 0
     assert len(streaming.lines) == ALL
-    found = check(streaming, tmp_path / "t.gz")
+    found = check(streaming.lost, tmp_path / "t.gz")
     assert found.seal is not None
     # And the check would see it: a tape without its last chunk, or its last exchange.
     found.exchanges[0].chunks.pop()
@@ -122,7 +106,7 @@ NAMED = [
 def test_a_kill_at_a_named_point(streaming: Streaming, tmp_path: Path, point: str, at: int) -> None:
     status = streaming.run(tmp_path / "t.gz", point=point, at=at)
     assert status == -signal.SIGKILL, "it was not passed so often"
-    found = check(streaming, tmp_path / "t.gz")
+    found = check(streaming.lost, tmp_path / "t.gz")
     sealed = point in ("close-before", "close-after", "finish-after")
     assert (found.seal is not None) == sealed
 
@@ -140,7 +124,7 @@ def test_a_kill_at_a_random_moment(streaming: Streaming, tmp_path: Path, part: i
     after = ALL * part // 10 + random.randrange(1, ALL // 10)
     assert streaming.run(tmp_path / "t.gz", after=after) in (0, -signal.SIGKILL)
     assert len(streaming.lines) >= after
-    check(streaming, tmp_path / "t.gz")
+    check(streaming.lost, tmp_path / "t.gz")
 
 
 @pytest.mark.soak
@@ -149,5 +133,5 @@ def test_two_hundred_kills_at_random_moments(streaming: Streaming, tmp_path: Pat
     for number in range(200):
         tape = tmp_path / f"{number}.gz"
         killed += streaming.run(tape, after=random.randrange(1, ALL)) == -signal.SIGKILL
-        check(streaming, tape)
+        check(streaming.lost, tape)
     assert killed > 150

@@ -13,15 +13,12 @@ from typing import Any
 import killing
 import pytest
 import wsproto.events as ws
-from clirun import KEYS
 from origin import Origin
 from origin2 import Call, Origin2
-from recorders import Recorders, recorders
+from recorders import Recorders, check, recorders
 from speaking import PIECES, ROUNDS, STREAMS, text
 from wstalks import ServerEnd, accepting
 
-from tapeproxy.proxy.repairing import beside, repair
-from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.messages import read_frames
 
@@ -127,25 +124,12 @@ def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Speaking]:
             yield one
 
 
-def check(speaking: Speaking, tape: Path) -> Tape:
-    """The tape can be read and has all that was received; and so has the one that `repair` makes of it."""
-    found, ending = load(tape)
-    assert speaking.lost(found) == []
-    if not ending.sealed:
-        out = beside(tape)
-        repair(tape, out, KEYS)
-        closed, whole = load(out)
-        assert whole.canonical
-        assert speaking.lost(closed) == []
-    return found
-
-
 def test_when_nobody_dies_all_is_there(speaking: Speaking, tmp_path: Path) -> None:
     assert speaking.run(tmp_path / "t.gz") == 0
     assert len(speaking.received()) == ROUNDS * (STREAMS + 2)
     assert len(speaking.heard) == ROUNDS * (STREAMS + 2)
     assert {speaking.received()[f"/ws/{turn}"] for turn in range(ROUNDS)} == {2 * PIECES}
-    found = check(speaking, tmp_path / "t.gz")
+    found = check(speaking.lost, tmp_path / "t.gz")
     assert found.seal is not None
     # And the check would see it: a tape without the last chunk, frame or message of each.
     for exchange in found.exchanges:
@@ -163,7 +147,7 @@ NAMED = [
 def test_a_kill_at_a_named_point(speaking: Speaking, tmp_path: Path, point: str, at: int) -> None:
     status = speaking.run(tmp_path / "t.gz", point=point, at=at)
     assert status == -signal.SIGKILL, "it was not passed so often"
-    assert check(speaking, tmp_path / "t.gz").seal is None
+    assert check(speaking.lost, tmp_path / "t.gz").seal is None
 
 
 @pytest.mark.soak
@@ -172,7 +156,7 @@ def test_two_hundred_kills_at_random_moments(speaking: Speaking, tmp_path: Path)
     for number in range(200):
         tape = tmp_path / f"{number}.gz"
         killed += speaking.run(tape, after=random.randrange(1, 200)) == -signal.SIGKILL
-        check(speaking, tape)
+        check(speaking.lost, tape)
     assert killed > 150
 
 
@@ -180,7 +164,7 @@ def test_two_hundred_kills_at_random_moments(speaking: Speaking, tmp_path: Path)
 def test_what_was_taped_is_replayed(speaking: Speaking, tmp_path: Path, at: int | None) -> None:
     tape = tmp_path / "t.gz"
     assert speaking.run(tape, after=at or random.randrange(60, 120)) == -signal.SIGKILL
-    check(speaking, tape)
+    check(speaking.lost, tape)
     done = speaking.recorders.cli.run("replay", str(tape), "--no-shim", "--", *speaking.argv(1))
     assert done.returncode == 3, done.stderr
     assert "the tape was interrupted during exchange" in done.stderr

@@ -7,6 +7,8 @@ that another run gives the same flow the same one. Other parts keep their per-la
 Kinds: t thread, w work item, a task, y task that only waits, p process, f fork, s spawned process, c copied context,
 i import (numbered by module), n connecting, x another process that was handed the same lane, o what a fork left behind.
 Soft ones only: e a pool's worker, g greenlet.
+
+Long, and one module: a lane and who is in it are asked for at every read, and each further module costs every start.
 """
 
 from __future__ import annotations
