@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tapeproxy.addons.failures import Failures
-from tapeproxy.tapes.fronts import Fronts, Led
+from tapeproxy.tapes.fronts import Fronted, Fronts
 from tapeproxy.tapes.identity import parse_target
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FrontIn:
                 flow.metadata[_LED] = led
                 _lead(flow.request, led)
 
-    def _led(self, flow: "HTTPFlow") -> Led | None:
+    def _led(self, flow: "HTTPFlow") -> Fronted | None:
         request = flow.request
         if request.scheme != "http":
             return None
@@ -53,12 +53,12 @@ class FrontOut:
 
     def responseheaders(self, flow: "HTTPFlow") -> None:
         with self._failures:
-            led: Led | None = flow.metadata.get(_LED)
+            led: Fronted | None = flow.metadata.get(_LED)
             if led is not None and flow.response is not None:
                 flow.response.headers.fields = led.back(flow.response.headers.fields)
 
 
-def _lead(request: "Request", led: Led) -> None:
+def _lead(request: "Request", led: Fronted) -> None:
     target = parse_target(led.base)
     # The properties of the same names would rewrite more than that.
     request.data.scheme = target.scheme.encode()

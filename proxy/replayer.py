@@ -14,7 +14,7 @@ from tapeproxy.proxy.findings import Findings, compared, explained, missed, part
 from tapeproxy.tapes.answers import SWITCHED, Answer, dropped, flaw, render
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.fronts import Fronts, Led
+from tapeproxy.tapes.fronts import Fronted, Fronts
 from tapeproxy.tapes.hosts import MCP_STDIO, is_loopback, is_mcp_stdio
 from tapeproxy.tapes.identity import origin_of, parse_target
 from tapeproxy.tapes.interleaving import Wait
@@ -89,7 +89,7 @@ class Replayer:
     _redact_lane: Callable[[str], str] = field(init=False)
     _taped_facts: Facts = field(init=False)
     _branched: bool = False
-    _led: Led | None = None
+    _fronted: Fronted | None = None
 
     def __post_init__(self) -> None:
         self.findings = Findings(self.tape, self.noticed)
@@ -199,10 +199,10 @@ class Replayer:
 
     def lead(self, asked: Asked) -> Asked:
         """The request as it is meant, if it came by a front; its answer leads back there."""
-        self._led = self.fronts.led(asked.url)
-        if self._led is None:
+        self._fronted = self.fronts.led(asked.url)
+        if self._fronted is None:
             return asked
-        return asked._replace(url=self._led.url, headers=self._led.there(asked.headers))
+        return asked._replace(url=self._fronted.url, headers=self._fronted.there(asked.headers))
 
     def read(self, asked: Asked) -> tuple[Ask, LaneTag | None]:
         """The request and its lane, as they are looked for: redacted, but for the body.
@@ -390,9 +390,9 @@ class Replayer:
 
     def _seen(self, exchange: Exchange) -> Exchange:
         """The exchange as the client is to see it that is being answered."""
-        if self._led is None or (response := exchange.response) is None:
+        if self._fronted is None or (response := exchange.response) is None:
             return exchange
-        return replace(exchange, response=replace(response, headers=self._led.back(response.headers)))
+        return replace(exchange, response=replace(response, headers=self._fronted.back(response.headers)))
 
     def wait(self, exchange: Exchange) -> Wait:
         """Whether the answer of this exchange has to wait for other flows of the agent, and how."""

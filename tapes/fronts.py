@@ -96,7 +96,7 @@ def _base(url: str, text: str) -> tuple[str, str, str]:
     return f"{parts.scheme}://{shown}{path}", host, path
 
 
-class Led(NamedTuple):
+class Fronted(NamedTuple):
     """A request that came by a front: the base URL behind that, what was asked of it (path and query), and the front's
     own address, as the client wrote it."""
 
@@ -170,7 +170,7 @@ class Fronts:
 
     open: Mapping[int, Front] = field(default_factory=dict[int, Front])
 
-    def led(self, url: bytes) -> Led | None:
+    def led(self, url: bytes) -> Fronted | None:
         """Where a request for `url` leads, made to a front directly or through the proxy; None: it is to no front."""
         if not self.open or (found := _URL.match(url)) is None:
             return None
@@ -179,13 +179,13 @@ class Fronts:
             return None
         return self.at(int(digits), found[2], found[1])
 
-    def at(self, port: int, target: bytes, address: bytes) -> Led | None:
+    def at(self, port: int, target: bytes, address: bytes) -> Fronted | None:
         """Where a request for `target`, a path with its query, leads that came to `port`; None: that is no front."""
         front = self.open.get(port)
         if front is None:
             return None
         base = front.base.encode()
-        return Led(base, target if target.startswith(b"/") else b"/" + target, address)
+        return Fronted(base, target if target.startswith(b"/") else b"/" + target, address)
 
     def variables(self) -> dict[str, str]:
         """What leads clients here, and tells the shim that these ports are ours."""

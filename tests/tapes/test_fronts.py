@@ -3,7 +3,7 @@
 import pytest
 
 from tapeproxy.tapes.errors import UsageError
-from tapeproxy.tapes.fronts import Front, Fronts, Led, parse_front, parse_fronts
+from tapeproxy.tapes.fronts import Front, Fronted, Fronts, parse_front, parse_fronts
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_request_to_a_front_is_one_to_what_is_behind_it(url: bytes, led: bytes
 
 
 def test_the_server_behind_a_front_gets_its_own_name() -> None:
-    led = Led(b"https://h.test:8443/v1", b"/x", b"127.0.0.1:1")
+    led = Fronted(b"https://h.test:8443/v1", b"/x", b"127.0.0.1:1")
     headers = ((b"hOst", b"127.0.0.1:1"), (b"a", b"127.0.0.1:1"))
     assert led.there(headers) == ((b"hOst", b"h.test:8443"), (b"a", b"127.0.0.1:1"))
     assert (led.path, led.url) == (b"/v1/x", b"https://h.test:8443/v1/x")
@@ -118,7 +118,7 @@ def test_the_server_behind_a_front_gets_its_own_name() -> None:
 )
 def test_a_redirect_to_what_is_behind_the_front_leads_to_the_front(base: bytes, location: bytes, seen: bytes) -> None:
     headers = ((b"LOCATION", location), (b"a", location))
-    assert Led(base, b"/", b"me:1").back(headers) == ((b"LOCATION", seen), (b"a", location))
+    assert Fronted(base, b"/", b"me:1").back(headers) == ((b"LOCATION", seen), (b"a", location))
 
 
 def test_the_variables_lead_to_the_fronts() -> None:
