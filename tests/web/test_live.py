@@ -125,7 +125,7 @@ def test_a_fork_is_ordered_and_watched(chromium: Browser, cli: Cli, monkeypatch:
     assert KEYS["OPENAI_API_KEY"].encode() not in (cli.cwd / "run-fork1.tape.jsonl.gz").read_bytes()
 
 
-def test_what_is_typed_before_the_answer_comes_stays(chromium: Browser, tmp_path: Path) -> None:
+def test_nothing_is_typed_before_the_answer_has_come(chromium: Browser, tmp_path: Path) -> None:
     agentruns.write_tape(tmp_path / NAME, agentruns.sample("m"))
     with viewing(tmp_path) as server, opened(chromium, f"{server.address(f'tape/{NAME}')}&e=1") as page:
         expect(page.locator(".message").first).to_be_visible()
@@ -133,14 +133,28 @@ def test_what_is_typed_before_the_answer_comes_stays(chromium: Browser, tmp_path
         page.route("**/api/tapes/*/exchanges/*", lambda route: held.append(route))
         page.keyboard.press("f")
         text = page.locator(".forking textarea")
+        expect(text).to_be_disabled()
         expect(page.locator(".plan")).to_be_disabled()
-        text.fill("The moon does it.")
-        expect(page.locator(".plan")).to_be_enabled()
         with page.expect_response("**/api/tapes/*/exchanges/1"):
             for route in held:
                 route.continue_()
+        expect(text).to_be_editable()
+        expect(page.locator(".plan")).to_be_enabled()
+        assert text.input_value()
+        text.fill("The moon does it.")
         page.locator(".forking input").fill("NAME")
         expect(text).to_have_value("The moon does it.")
+
+
+def test_an_answer_that_cannot_be_read_leaves_a_form_to_fill(chromium: Browser, tmp_path: Path) -> None:
+    agentruns.write_tape(tmp_path / NAME, agentruns.sample("m"))
+    with viewing(tmp_path) as server, opened(chromium, f"{server.address(f'tape/{NAME}')}&e=1") as page:
+        expect(page.locator(".message").first).to_be_visible()
+        page.route("**/api/tapes/*/exchanges/*", lambda route: route.fulfill(status=500, body="{}"))
+        page.keyboard.press("f")
+        expect(page.locator(".forking .error")).to_be_visible()
+        page.locator(".forking textarea").fill("The moon does it.")
+        expect(page.locator(".plan")).to_be_enabled()
 
 
 def test_without_the_token_the_page_says_what_to_do(chromium: Browser, tmp_path: Path) -> None:

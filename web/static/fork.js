@@ -27,7 +27,7 @@
 
   function Form(props) {
     var model = props.model, number = props.number, id = model.source.id;
-    var pair = hooks.useState(drafts.get(number) || { kind: '--text', value: '', touched: false, rerun: 'future', keyless: '', document: null }), state = pair[0];
+    var pair = hooks.useState(drafts.get(number) || { kind: '--text', value: '', read: false, rerun: 'future', keyless: '', document: null }), state = pair[0];
     function set(changes) {
       pair[1](function (old) {
         var now = Object.assign({}, old, typeof changes === 'function' ? changes(old) : changes);
@@ -35,13 +35,14 @@
         return now;
       });
     }
-    function touch(changes) { set(Object.assign({ touched: true, plan: null }, changes)); }
+    function touch(changes) { set(Object.assign({ plan: null }, changes)); }
     hooks.useEffect(function () {
+      // Until the answer is there nothing can be typed: it would land in, or before, the text that comes.
       model.source.exchange(number).then(function (found) {
         var text = answerText(found);
-        // The answer may come after somebody has begun to write: what they wrote stays.
-        set(function (old) { return old.touched ? { document: found } : { document: found, value: text, kind: text ? '--text' : '--set' }; });
-      }, function (error) { set({ error: error.message }); });
+        // What was typed for it stays where somebody comes back to it.
+        set(function (old) { return old.read ? { document: found } : { document: found, read: true, value: text, kind: text ? '--text' : '--set' }; });
+      }, function (error) { set({ error: error.message, read: true }); });
     }, []);
     hooks.useEffect(function () {
       if (!state.plan) return undefined;
@@ -81,13 +82,13 @@
     }
     function plan() { act('/plan', function (found, still) { still({ plan: found }); }); }
     function run() { act('/fork', function (found) { set({ fork: found, run: null }); }); }
-    var runs = state.fork && (!state.run || state.run.running), ready = !state.busy && (state.touched || state.document);
+    var runs = state.fork && (!state.run || state.run.running), ready = !state.busy && state.read;
     var kind = KINDS.find(function (one) { return one[0] === state.kind; });
     return html`<div class="lower single"><div class="forking">
       <h3>Fork at exchange ${number}</h3>
       <p class="dim">What came before, and what knows nothing of it, is answered from the tape. What follows is asked anew, live.</p>
-      <label>change <select value=${state.kind} onChange=${function (event) { touch({ kind: event.target.value, value: event.target.value === '--text' && state.document ? answerText(state.document) : '' }); }}>${KINDS.map(function (one) { return html`<option value=${one[0]}>${one[1]}</option>`; })}</select></label>
-      <textarea rows="6" spellcheck="false" placeholder=${kind[2]} value=${state.value} onInput=${function (event) { touch({ value: event.target.value }); }} aria-label="new value"></textarea>
+      <label>change <select disabled=${!state.read} value=${state.kind} onChange=${function (event) { touch({ kind: event.target.value, value: event.target.value === '--text' && state.document ? answerText(state.document) : '' }); }}>${KINDS.map(function (one) { return html`<option value=${one[0]}>${one[1]}</option>`; })}</select></label>
+      <textarea rows="6" spellcheck="false" disabled=${!state.read} placeholder=${state.read ? kind[2] : 'reading the exchange …'} value=${state.value} onInput=${function (event) { touch({ value: event.target.value }); }} aria-label="new value"></textarea>
       <label>asked anew <select value=${state.rerun} onChange=${function (event) { set({ rerun: event.target.value, plan: null }); }}><option value="future">all that follows</option><option value="changed">only what is not asked as on the tape</option></select></label>
       <label>secret variables that no live call needs <input value=${state.keyless} placeholder="NAME, NAME" onInput=${function (event) { set({ keyless: event.target.value, plan: null }); }} /></label>
       <p><button class="plan" disabled=${!ready} onClick=${plan}>what would happen</button> <button class="run" disabled=${!ready || runs} onClick=${run}>run it</button> <button onClick=${function () { props.store.set({ view: '' }); }}>close</button></p>
