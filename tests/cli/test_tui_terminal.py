@@ -58,7 +58,11 @@ def running(folder: Path, cli: Cli, *words: str, **environment: str) -> Iterator
     terminal = Terminal(folder)
     variables = [f"{name}={value}" for name, value in (cli.environment() | environment).items()]
     argv = shlex.join(["env", "-i", "-C", str(cli.cwd), "TERM=screen-256color", *variables, *cli.argv(*words)])
-    terminal.tell("new-session", "-d", "-x", "80", "-y", "24", argv)
+    # tmux itself does not always know how what it ran has ended.
+    ended = shlex.quote(str(folder / "ended"))
+    terminal.tell(
+        "new-session", "-d", "-x", "80", "-y", "24", f"{argv}; echo $? > {ended}.part; mv {ended}.part {ended}"
+    )
     try:
         yield terminal
     finally:
@@ -70,7 +74,6 @@ def page(terminal: Terminal) -> str:
     return "".join(line.partition("│ ")[2].rstrip() for line in terminal.screen().splitlines())
 
 
-@pytest.mark.soak  # in a bare environment its last step, that the viewer leaves, does not come: not understood yet
 def test_a_tape_in_a_terminal(tmp_path: Path) -> None:
     tape = write(tmp_path / "run.tape.jsonl.gz", say("m", "What is it?"), say("m/t0", HOSTILE), names={"m/t0": HOSTILE})
     cli = Cli(tmp_path, tmp_path / "home")
@@ -94,5 +97,6 @@ def test_a_tape_in_a_terminal(tmp_path: Path) -> None:
         terminal.press("Escape")
         terminal.until(lambda: "Fork at exchange" not in terminal.screen())
         terminal.press("q")
-        terminal.until(lambda: terminal.about("pane_dead_status") == "0")
+        terminal.until((tmp_path / "ended").exists)
+        assert (tmp_path / "ended").read_text() == "0\n"
         terminal.until(lambda: terminal.about("alternate_on") == "0")
