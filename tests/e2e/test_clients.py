@@ -26,7 +26,11 @@ CLIENTS = {
 
 
 # Realtime is heard through both wires in test_realtime.py, without the ten seconds in which its SDK is imported.
-@pytest.mark.parametrize("client", [pytest.param(n, marks=pytest.mark.soak) if n == "realtime" else n for n in CLIENTS])
+# Of the others' like there is one here each time: anthropic's is an example, and all speak with both wires in-process.
+SOAKED = ("realtime", "anthropic", "requests", "urllib")
+
+
+@pytest.mark.parametrize("client", [pytest.param(n, marks=pytest.mark.soak) if n in SOAKED else n for n in CLIENTS])
 def test_a_client_hears_the_same_again_without_provider_and_key(client: str, cli: Cli, provider: FakeProvider) -> None:
     interpreter, script = CLIENTS[client]
     tool = client if client == "curl" else interpreter

@@ -27,7 +27,13 @@ TEN = [
 ]
 
 
-@pytest.mark.parametrize("program", ["threads_and_tasks", "retries", "processes", "uploads"])
+SOAK = pytest.mark.soak
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["threads_and_tasks", pytest.param("retries", marks=SOAK), "processes", pytest.param("uploads", marks=SOAK)],
+)
 def test_a_replay_is_the_recording_to_the_last_byte(program: str, cli: Cli, home: Path) -> None:
     recorded = record(program, cli, home, "a.jsonl.gz")
     other = record(program, cli, home, "b.jsonl.gz")

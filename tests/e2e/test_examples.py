@@ -72,7 +72,7 @@ def test_an_example_replays_with_the_provider_stopped_and_no_key(
         assert f"{total - len(inside)} of {total} exchanges served, {len(inside)} inside the run" in replayed.stderr
 
 
-@pytest.mark.parametrize("agent", ["team", "team_processes/planner"])
+@pytest.mark.parametrize("agent", ["team", pytest.param("team_processes/planner", marks=pytest.mark.soak)])
 def test_a_team_whose_workers_overlap_is_the_same_in_every_replay(agent: str, cli: Cli, scripted: FakeProvider) -> None:
     argv = [sys.executable, str(EXAMPLES / f"{agent}.py")]
     recorded = cli.run("record", "-o", "t.jsonl.gz", *maps(scripted.url), "--", *argv, keys=True)

@@ -52,10 +52,10 @@ def replay(cli: Cli, *rules: str, code: int = 0, argv: tuple[str, ...] = ()) -> 
     ("rule", "seen"),
     [
         ("host=api.openai.com nth=1 status=429 retry-after=20", ""),
-        ("nth=1 reset", ""),
-        ("nth=1 hang", ""),  # the client's own time-out
+        pytest.param("nth=1 reset", "", marks=pytest.mark.soak),
+        pytest.param("nth=1 hang", "", marks=pytest.mark.soak),  # the client's own time-out
         ("nth=1 cut=40", "APIError|RemoteProtocolError|APIConnectionError"),
-        ("nth=1-3 status=500", "InternalServerError"),
+        pytest.param("nth=1-3 status=500", "InternalServerError", marks=pytest.mark.soak),
     ],
 )
 def test_an_sdk_takes_a_fault_and_gets_its_answer_after_it(cli: Cli, taped: str, rule: str, seen: str) -> None:

@@ -38,7 +38,12 @@ def fork(
     return done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("kind", ["openai-chat", "openai-responses", "anthropic"])
+SOAK = pytest.mark.soak
+
+
+@pytest.mark.parametrize(
+    "kind", ["openai-chat", pytest.param("openai-responses", marks=SOAK), pytest.param("anthropic", marks=SOAK)]
+)
 def test_an_sdk_hears_the_new_text_and_asks_on(there: Cli, provider: FakeProvider, kind: str) -> None:
     out, err = fork(there, provider, kind, "--at", "1", "--text", NEW)
     assert f"first: {NEW}" in out

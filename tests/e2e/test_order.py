@@ -25,7 +25,18 @@ def record(cli: Cli, home: Path, *argv: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("kind", ["as_completed", "first_completed", "gather", "as_completed_in_threads"])
+SOAK = pytest.mark.soak
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "as_completed",
+        "first_completed",
+        pytest.param("gather", marks=SOAK),
+        pytest.param("as_completed_in_threads", marks=SOAK),
+    ],
+)
 def test_tasks_complete_in_the_order_of_the_tape(kind: str, cli: Cli, home: Path) -> None:
     recorded = record(cli, home, sys.executable, str(PROGRAM), kind)
     tape, _ = load(cli.cwd / "t.jsonl.gz")
@@ -42,7 +53,7 @@ WORKERS = Path(__file__).parent / "programs" / "workers.py"
 
 
 # In the soak: what two workers do within milliseconds is kept by short waits, which a busy machine may outlast.
-@pytest.mark.soak
+@SOAK
 @pytest.mark.parametrize("kind", ["get", "get_nowait", "semaphore", "threads", "pool", "futures"])
 def test_workers_take_turns_as_on_the_tape(kind: str, cli: Cli, home: Path) -> None:
     recorded = record(cli, home, sys.executable, str(WORKERS), kind)

@@ -368,9 +368,9 @@ else:
     ("kind", "needs"),
     [
         ("asyncio", ["openai"]),
-        ("aiohttp", ["openai", "aiohttp"]),
+        pytest.param("aiohttp", ["openai", "aiohttp"], marks=pytest.mark.soak),
         ("trio", ["openai", "trio"]),
-        ("uvloop", ["openai", "uvloop"]),
+        pytest.param("uvloop", ["openai", "uvloop"], marks=pytest.mark.soak),
     ],
 )
 def test_back_off_costs_nothing_and_an_answer_is_awaited(
