@@ -11,6 +11,7 @@ SCRIPTS: Final = (
     *("vendor/htm-preact.js", "vendor/noble-blake3.js"),
     *("static/base.js", "static/source.js", "static/model.js", "static/lanes.js", "static/verify.js"),
     *(
+        "static/stream.js",
         "static/detail.js",
         "static/contexts.js",
         "static/rundiff.js",

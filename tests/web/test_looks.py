@@ -10,9 +10,10 @@ import pytest
 from browser import Watched, browser, needs_chromium, until
 from difftapes import MODEL, Ask, get, records, say, streamed
 from playwright.sync_api import Browser, Page, expect
+from wstapes import records_of, socket_exchange
 
 from tapeproxy.proxy.tapefile import load
-from tapeproxy.tapes.records import Edge, Lane, Note, Record, Value
+from tapeproxy.tapes.records import Edge, Lane, Note, Record, Request, Value
 from tapeproxy.web.singlefile import single_file
 
 pytestmark = needs_chromium
@@ -46,7 +47,7 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
         page = context.new_page()
         told.append(Watched(page, file.as_uri()))
         page.goto(file.as_uri())
-        expect(page.locator(".row")).to_have_count(len(asks))
+        expect(page.locator(".row")).to_have_count(len(asks) + sum(isinstance(record, Request) for record in first))
         return page
 
     yield show
@@ -106,6 +107,49 @@ def test_events_of_a_stream_stand_beside_its_chunks(opened: Open) -> None:
     expect(page.locator(".chunk").nth(2).locator(".event pre")).to_have_text(["two\nlines"])
     page.get_by_role("button", name="chunks only").click()
     expect(page.locator(".event")).to_have_count(0)
+
+
+def test_what_passed_on_a_websocket_is_shown_and_played(opened: Open) -> None:
+    talk = socket_exchange('>{"type":"hi"}', "<<b>text</b>", b"<\x00\xff", "<!1001 going away", gap=20 * agentruns.MS)
+    page = opened(first=tuple(records_of(talk)))
+    page.keyboard.press("j")
+    frames = page.locator(".frame")
+    expect(frames.locator(".who")).to_have_text(["client", "server", "server", "server"])
+    expect(frames.locator(".when")).to_have_text(["+40 ms", "+60 ms", "+80 ms", "+100 ms"])
+    expect(frames.nth(0)).to_contain_text('hi{ "type": "hi" }')
+    expect(frames.nth(1).locator("pre")).to_have_text("<b>text</b>")
+    expect(frames.nth(2)).to_contain_text("binary 2 B000000  00 ff")
+    expect(frames.nth(3)).to_contain_text("close 1001going away")
+    page.keyboard.press("2")
+    expect(frames.locator(".who")).to_have_text(["client"])
+    page.keyboard.press("3")
+    expect(frames.locator(".who")).to_have_text(["server"] * 3)
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+    page.keyboard.press("5")
+    expect(frames).to_have_count(4)
+    expect(frames.nth(0).locator("pre")).to_have_text('{"type":"hi"}')
+    page.keyboard.press("p")
+    for after, count in ((0, 1), (19, 1), (1, 2), (20, 3), (20, 4)):
+        page.clock.run_for(after)
+        expect(frames).to_have_count(count)
+    expect(page.locator(".play")).to_have_text("play")
+
+
+def test_a_long_stream_is_there_whole_and_drawn_where_one_looks(opened: Open) -> None:
+    pieces = tuple(b"piece %d\n" % at * (1 + at % 3) for at in range(9000))
+    page = opened(Ask("m", "https://service.test/s", stream=pieces))
+    page.keyboard.press("j")
+    page.keyboard.press("5")
+    expect(page.locator(".player")).to_contain_text("9000 of 9000 chunks")
+    expect(page.locator(".chunk pre").first).to_have_text("piece 0\n")
+    page.locator(".body").focus()
+    page.keyboard.press("End")
+    expect(page.locator(".chunk pre").last).to_have_text("piece 8999\n" * 3)
+    until(page, "document.querySelector('.body').scrollTop > 200000")
+    page.evaluate("document.querySelector('.body').scrollTop /= 2")
+    until(page, "/^piece 4[0-9]{3}/.test(document.querySelectorAll('.chunk pre')[15].innerText)")
+    assert page.locator(".chunk").count() < 200
 
 
 def test_bytes_are_a_table_and_json_can_be_read_as_it_came(opened: Open) -> None:

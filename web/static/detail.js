@@ -1,4 +1,4 @@
-/* One exchange: as a conversation, raw, headers, the stream as it came, its place in the run. */
+/* One exchange: as a conversation, raw, headers, its place in the run; the stream as it came is stream.js. */
 'use strict';
 (function () {
   var html = tp.html, hooks = tp.hooks;
@@ -47,7 +47,7 @@
      number of the exchange of whose request it is: a click on words, or Enter on the text, asks where they come from. */
   function Text(props) {
     var text = props.text || '', lit = litOn(props.side), box = hooks.useRef(null), place = lit ? placeOf(text, lit) : null;
-    var limit = hooks.useState(20000), most = Math.max(limit[0], place ? place[1] : 0), asked = hooks.useState(null);
+    var limit = hooks.useState(props.most || 20000), most = Math.max(limit[0], place ? place[1] : 0), asked = hooks.useState(null);
     var shown = text.length > most ? text.slice(0, most) : text, can = props.ask !== undefined;
     hooks.useEffect(function () { var found = place && box.current.querySelector('mark.lit'); if (found) found.scrollIntoView({ block: 'center' }); }, [lit]);
     function click(event) {
@@ -113,6 +113,7 @@
 
   function Conversation(props) {
     var call = props.document.call, ask = props.model.source.why ? props.document.exchange.number : undefined;
+    if (!call && props.document.messages.length) return html`<${tp.Frames} document=${props.document} />`;
     if (!call) return html`<p class="dim">This is no call of a model. Its bodies:</p><${Bodies} document=${props.document} model=${props.model} />`;
     var pairs = paired(call.messages), cost = tp.cost(call.model, call.tokens_in, call.tokens_out);
     var shown = call.messages.map(function (message, at) {
@@ -171,77 +172,6 @@
     ${document_.end && document_.end.trailers.length > 0 && html`<h4>trailers</h4><table class="headers">${document_.end.trailers.map(function (pair) { return html`<tr><th>${tp.spelled(pair[0])}</th><td>${tp.spelled(pair[1])}</td></tr>`; })}</table>`}</div>`;
   }
 
-  /* Of each chunk, the server-sent events that end in it. https://html.spec.whatwg.org/multipage/server-sent-events.html */
-  function eventsOf(pieces) {
-    var rest = '', name = '', data = [];
-    return pieces.map(function (piece, at) {
-      var found = [], last = at === pieces.length - 1, lines;
-      rest += piece.text || '';
-      // A lone CR at the end may be the first half of a line's end.
-      var cut = rest.endsWith('\r') && !last ? rest.slice(0, -1) : rest;
-      lines = cut.split(/\r\n|\r|\n/);
-      rest = lines.pop() + rest.slice(cut.length);
-      for (var line of lines) {
-        if (line === '') {
-          if (data.length) found.push({ name: name || 'message', data: data.join('\n') });
-          name = '';
-          data = [];
-        } else {
-          var parts = /^([^:]*):? ?([^]*)$/.exec(line);
-          if (parts[1] === 'data') data.push(parts[2]);
-          else if (parts[1] === 'event') name = parts[2];
-        }
-      }
-      return found;
-    });
-  }
-  tp.eventsOf = eventsOf;
-
-  /* The chunks of the answer as they came; the button plays them at the pace of the tape, or n times as fast. */
-  function Stream(props) {
-    var pieces = (props.document.response && props.document.response.pieces) || [], base = props.document.request.at_ns;
-    var state = hooks.useState(pieces.length), playing = hooks.useState(0), timer = hooks.useRef(null), latest = hooks.useRef(pieces);
-    var shown = Math.min(state[0], pieces.length), setShown = state[1];
-    function stop() { clearTimeout(timer.current); playing[1](0); }
-    function play(speed) {
-      clearTimeout(timer.current);
-      playing[1](speed);
-      var began = performance.now(), first = pieces.length && pieces[0].at_ns !== null ? pieces[0].at_ns : base;
-      (function step(at) {
-        var pieces = latest.current, now = (performance.now() - began) * 1e6 * speed;
-        while (at < pieces.length && (pieces[at].at_ns === null || pieces[at].at_ns - first <= now)) at++;
-        setShown(at);
-        if (at >= pieces.length) { playing[1](0); return; }
-        timer.current = setTimeout(step, Math.max(4, (pieces[at].at_ns - first - now) / 1e6 / speed), at);
-      })(0);
-    }
-    latest.current = pieces;
-    tp.playStream = function () { if (playing[0]) stop(); else play(1); };
-    hooks.useEffect(function () {
-      var soon = tp.playSoon === props.document.exchange.number;
-      if (soon || tp.playSoon !== tp.state.get().number) tp.playSoon = null;
-      if (soon) play(1);
-      return function () { clearTimeout(timer.current); tp.playStream = null; };
-    }, []);
-    // More of it has come: who plays it goes on, who looks at all of it sees that.
-    hooks.useEffect(function () { if (!playing[0]) setShown(pieces.length); }, [props.document]);
-    var isEvents = hooks.useMemo(function () {
-      var response = props.document.response;
-      return Boolean(response) && response.headers.some(function (pair) { return pair[0].toLowerCase() === 'content-type' && /event-stream/i.test(pair[1]); });
-    }, [props.document]);
-    var both = hooks.useState(true), events = hooks.useMemo(function () { return isEvents ? eventsOf(pieces) : null; }, [pieces, isEvents]);
-    if (!pieces.length) return html`<p class="dim">There is no body.</p>`;
-    return html`<div class="stream">
-      <p><button class="play" onClick=${function () { if (playing[0]) stop(); else play(1); }}>${playing[0] ? 'stop' : 'play'}</button>
-        <button onClick=${function () { play(10); }}>10 ×</button>
-        ${isEvents && html`<button aria-pressed=${both[0]} onClick=${function () { both[1](!both[0]); }}>${both[0] ? 'chunks only' : 'with events'}</button>`}
-        <span class="dim"> ${shown} of ${tp.count(pieces.length, 'chunk')}${shown > 0 && pieces[shown - 1].at_ns !== null ? ', ' + tp.duration(Math.round((pieces[shown - 1].at_ns - base) / 1000)) + ' after the request' : ''}</span></p>
-      <div class="chunks">${pieces.slice(0, Math.min(shown, 4000)).map(function (piece, at) {
-        return html`<div key=${at} class="chunk"><span class="when">${piece.at_ns === null ? '' : '+' + tp.duration(Math.round((piece.at_ns - base) / 1000))}</span><pre>${tp.spelled(piece.text !== undefined ? piece.text : piece.b64 ? hex(tp.unbase64(piece.b64), 512) : '(' + tp.size(piece.size) + ')')}</pre>${events && both[0] && html`<div class="events">${events[at].map(function (event, place) { return html`<div key=${place} class="event"><b>${tp.spelled(event.name)}</b><pre>${tp.spelled(tp.clip(pretty(event.data), 4000))}</pre></div>`; })}</div>`}</div>`;
-      })}</div>
-    </div>`;
-  }
-
   function Place(props) {
     var document_ = props.document, model = props.model, row = model.byNumber.get(document_.exchange.number);
     var clock = document_.clock || {};
@@ -265,10 +195,10 @@
 
   var VIEWS = {
     conversation: Conversation,
-    request: function (props) { return html`<${Raw} body=${props.document.request.body} />`; },
-    response: function (props) { return props.document.response ? html`<${Raw} body=${props.document.response.body} />` : html`<p class="dim">There was no response${props.document.end && props.document.end.error ? ': ' + tp.spelled(props.document.end.error) : ''}.</p>`; },
+    request: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} from="client" />` : html`<${Raw} body=${props.document.request.body} />`; },
+    response: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} from="server" />` : props.document.response ? html`<${Raw} body=${props.document.response.body} />` : html`<p class="dim">There was no response${props.document.end && props.document.end.error ? ': ' + tp.spelled(props.document.end.error) : ''}.</p>`; },
     headers: Headers,
-    stream: Stream,
+    stream: tp.Stream,
     place: Place,
   };
 
