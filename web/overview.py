@@ -15,6 +15,7 @@ from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.conversation import Call, Message, Text, Thought, ToolCall, ToolResult
 from tapeproxy.tapes.decoder import Ending
+from tapeproxy.tapes.dialects.mcp import McpCall, read_mcp
 from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape, outlines
 from tapeproxy.tapes.lanepairs import depth_first
 from tapeproxy.tapes.lanes import has_edges
@@ -54,27 +55,34 @@ def lane_ids(tape: Tape) -> list[str]:
 
 
 def labels(exchanges: Iterable[Exchange]) -> Json:
-    """What LLM calls were about: columns for the numbers given; exchanges that are none of them are left out."""
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("number", "dialect", "model", "tokens_in", "tokens_out", "words", "said", "error")
-    }
+    """What LLM calls and messages of MCP were about: columns for the numbers given; what is neither is left out.
+
+    `mcp`: method and name of a message of MCP; `error` of one is that it failed, `dialect` and `model` are None.
+    """
+    names = ("number", "dialect", "model", "tokens_in", "tokens_out", "words", "said", "error", "mcp")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     for exchange in exchanges:
-        call = read_call(exchange)
-        if call is None:
+        if (call := read_call(exchange)) is not None:
+            row = _call_label(exchange.number, call)
+        elif (message := read_mcp(exchange)) is not None:
+            row = _mcp_label(exchange.number, message)
+        else:
             continue
-        row = (
-            exchange.number,
-            call.dialect,
-            call.model,
-            call.tokens_in,
-            call.tokens_out,
-            _last_words(call),
-            "" if call.answer is None else _few(_message_words(call.answer)),
-            call.error,
-        )
         for column, value in zip(columns.values(), row, strict=True):
             column.append(value)
     return columns
+
+
+def _call_label(number: int, call: Call) -> tuple[Any, ...]:
+    said = "" if call.answer is None else _few(_message_words(call.answer))
+    tokens = (call.tokens_in, call.tokens_out)
+    return number, call.dialect, call.model, *tokens, _last_words(call), said, call.error, None
+
+
+def _mcp_label(number: int, message: McpCall) -> tuple[Any, ...]:
+    said = _few(message.result or "")
+    title = " ".join(filter(None, (message.method, message.name)))
+    return number, None, None, None, None, _few(message.arguments), said, said if message.error else None, _few(title)
 
 
 def ranks(causality: Causality) -> Json:

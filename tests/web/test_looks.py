@@ -95,6 +95,17 @@ def test_results_of_tools_stand_with_their_calls(opened: Open) -> None:
     expect(page.locator(".role-tool")).to_contain_text("of nobody")
 
 
+def test_a_message_of_mcp_says_what_was_called_and_what_came(opened: Open) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "look", "arguments": {"q": "x"}}}
+    found = {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "found <b>"}]}}
+    page = opened(Ask("m", "https://tools.test/mcp", message, json.dumps(found).encode()))
+    expect(page.locator(".row .what")).to_have_text("tools/call look")
+    expect(page.locator(".row .words")).to_have_text("found <b>")
+    page.keyboard.press("j")
+    expect(page.locator(".mcp .facts")).to_have_text("MCP: tools/call")
+    expect(page.locator(".mcp .message")).to_have_text(['look{ "q": "x" }', "resultfound <b>"])
+
+
 def test_events_of_a_stream_stand_beside_its_chunks(opened: Open) -> None:
     kind = ((b"Content-Type", b"text/event-stream"),)
     pieces = (b'event: a\ndata: {"x":', b" 1}\r\n\r\ndata: two\ndata: lines\r", b"\n\r\n: a comment\n\ndata: cut")

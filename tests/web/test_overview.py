@@ -1,8 +1,9 @@
+import json
 from typing import Any
 
 import agentruns
 import pytest
-from difftapes import get, records, run, say, streamed
+from difftapes import Ask, get, records, run, say, streamed
 
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.decoder import TapeDecoder
@@ -65,6 +66,16 @@ def test_labels_tell_of_calls_of_models() -> None:
     assert found["number"] == [1, 2]
     assert found["words"] == ["What is it?", "And then?"]
     assert found["said"] == ["A thing.", "This and that."]
+
+
+def test_labels_tell_of_messages_of_mcp() -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "look", "arguments": {"q": "x"}}}
+    failed = {"jsonrpc": "2.0", "id": 1, "error": {"message": "blind"}}
+    asks = (Ask("m", "https://tools.test/mcp", message, json.dumps(failed).encode()), get("m", "x"))
+    found = labels(run(*asks).exchanges)
+    assert [found[name] for name in ("number", "mcp", "words", "said", "error", "dialect")] == [
+        *([1], ["tools/call look"], ['{"q":"x"}'], ["blind"], ["blind"], [None])
+    ]
 
 
 def test_words_are_few() -> None:

@@ -127,7 +127,7 @@
 
   function spoken(model, number) {
     var row = model.byNumber.get(number);
-    return row ? tp.spelled('exchange ' + row.label + ', ' + (row.model || row.method + ' ' + row.path) + ', ' + (row.status || row.how || 'unfinished') + ', lane ' + model.lanes[row.lane].label) : '';
+    return row ? tp.spelled('exchange ' + row.label + ', ' + (row.model || row.mcp || row.method + ' ' + row.path) + ', ' + (row.status || row.how || 'unfinished') + ', lane ' + model.lanes[row.lane].label) : '';
   }
 
   function Bar(props) {
@@ -192,8 +192,8 @@
           return html`<div key=${row.number} id=${'row-' + row.number} class=${'row' + (row.number === props.number ? ' chosen' : '') + (model.failed(row) ? ' failed' : '') + (row.number === props.marked ? ' marked' : '')} role="option" aria-selected=${row.number === props.number} style=${{ top: (first + at) * ROW + 'px' }} onClick=${function () { props.pick(row.number); }}>
             <span class="n">${row.label}</span><span class=${'dot ' + (model.failed(row) ? 'failed' : row.source || (row.dialect ? 'llm' : row.inside ? 'inside' : 'recorded'))}></span>
             <span class="status">${row.status || row.how || '…'}</span>
-            <span class="what">${row.model ? tp.spelled(row.model) : tp.spelled(row.method + ' ' + row.path)}</span>
-            <span class="words">${tp.spelled(row.said || row.words || (row.model ? '' : row.host))}</span>
+            <span class="what">${tp.spelled(row.model || row.mcp || row.method + ' ' + row.path)}</span>
+            <span class="words">${tp.spelled(row.said || row.words || (row.model || row.mcp ? '' : row.host))}</span>
             <span class="time">${model.timeless ? '' : row.end === null ? '…' : tp.duration(row.end - row.at)}</span>
           </div>`;
         })}

@@ -113,6 +113,7 @@
 
   function Conversation(props) {
     var call = props.document.call, ask = props.model.source.why ? props.document.exchange.number : undefined;
+    if (!call && props.document.exchange.mcp) return html`<${Mcp} message=${props.document.exchange.mcp} ask=${ask} />`;
     if (!call && props.document.messages.length) return html`<${tp.Frames} document=${props.document} />`;
     if (!call) return html`<p class="dim">This is no call of a model. Its bodies:</p><${Bodies} document=${props.document} model=${props.model} />`;
     var pairs = paired(call.messages), cost = tp.cost(call.model, call.tokens_in, call.tokens_out);
@@ -126,6 +127,16 @@
       ${shown.map(function (one) { return one.gone ? null : html`<${Message} key=${one.at} message=${one.message} place=${one.at} results=${pairs.results} calls=${pairs.calls} ask=${ask} />`; })}
       ${call.answer && html`<${Message} message=${call.answer} place="answer" note="answer" />`}
       ${call.error && html`<section class="message bad"><h4>error</h4><${Text} text=${call.error} /></section>`}
+    </div>`;
+  }
+
+  /* A message of MCP: the method, the tool with its arguments, and what came of it. */
+  function Mcp(props) {
+    var message = props.message;
+    return html`<div class="conversation mcp">
+      <p class="facts">MCP: ${tp.spelled(message.method)}</p>
+      <section class="message role-user"><h4>${tp.spelled(message.name || message.method)}</h4>${message.arguments ? html`<${Text} text=${pretty(message.arguments)} ask=${props.ask} side="request" />` : html`<p class="dim">(no arguments)</p>`}</section>
+      ${message.result === null ? html`<p class="dim">There is no result.</p>` : html`<section class=${'message ' + (message.error ? 'bad' : 'role-tool')}><h4>${message.error ? 'error' : 'result'}</h4><${Text} text=${pretty(message.result)} side="answer" /></section>`}
     </div>`;
   }
 

@@ -45,7 +45,7 @@ tp.Model = class {
     for (var at = 0; at < columns.number.length; at++) {
       var number = columns.number[at], row = this.byNumber.get(number);
       if (!row) {
-        row = { number: number, label: String(number), place: this.rows.length, rank: number, words: '', said: '', model: null, dialect: null, tokens_in: null, tokens_out: null, error: null };
+        row = { number: number, label: String(number), place: this.rows.length, rank: number, words: '', said: '', model: null, dialect: null, mcp: null, tokens_in: null, tokens_out: null, error: null };
         this.byNumber.set(number, row);
         this.rows.push(row);
       }
@@ -175,7 +175,7 @@ tp.Model = class {
       else if (field === 'lane') yes = has(self.lanes[row.lane].label);
       else if (field === 'is') yes = value === 'failed' ? self.failed(row) : value === 'llm' ? row.dialect !== null : value === 'streamed' ? row.chunks > 1 : value === 'inside' ? row.inside : value === 'different' ? tp.differs(row, self) : false;
       else if (field) yes = has(row[field]);
-      else yes = has(row.path) || has(row.host) || has(row.model) || has(row.words) || has(row.said) || has(row.method) || String(row.number) === value;
+      else yes = has(row.path) || has(row.host) || has(row.model) || has(row.mcp) || has(row.words) || has(row.said) || has(row.method) || String(row.number) === value;
       return yes !== not;
     };
   }
