@@ -11,7 +11,7 @@ from tapeproxy.cli.socketpages import message_line
 from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.messages import read_frames
-from tapeproxy.web.details import pieces
+from tapeproxy.web.pieces import pieces
 
 _LONGEST: Final = 4000
 """Characters of a piece that are shown."""

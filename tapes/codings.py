@@ -10,8 +10,9 @@ import codecs
 import importlib
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from tapeproxy.tapes.records import Headers
@@ -119,6 +120,40 @@ def decode(body: bytes, headers: Headers, limit: int = LIMIT) -> Decoded:
         notes = [note for note in (result.note, step.note) if note]
         result = Decoded(step.data, result.coding + step.coding, result.whole and step.whole, "; ".join(notes))
     return result
+
+
+def decode_chunks(chunks: Sequence[bytes], headers: Headers, limit: int = LIMIT) -> tuple[Decoded, list[bytes]]:
+    """The same of a body that came in chunks, and what of the plain body each of them brings. Never raises.
+
+    A chunk brings what can be told once it is there; what can be told at no chunk, the last one brings.
+    """
+    decoded = decode(b"".join(chunks), headers, limit)
+    if not decoded.coding:
+        return decoded, list(chunks)
+    pieces = list(chunks)
+    for coding in decoded.coding:
+        pieces = _undo_pieces(pieces, coding, limit)
+    ends = [*accumulate(map(len, pieces))]
+    ends[-1] = len(decoded.data)
+    return decoded, [decoded.data[start:end] for start, end in pairwise([0, *ends])]
+
+
+def _undo_pieces(pieces: Sequence[bytes], coding: str, limit: int) -> list[bytes]:
+    """What each piece brings, up to damage, junk or the limit."""
+    stream = _MAKERS[coding](b"".join(pieces)[:2])
+    out = [bytearray() for _ in pieces]
+    room = limit
+    slices = ((n, piece[at : at + _SLICE]) for n, piece in enumerate(pieces) for at in range(0, len(piece), _SLICE))
+    for n, data in slices:
+        if stream is None or stream.junk or room < 0:
+            break
+        try:
+            for text in stream.feed(data, room + 1):
+                out[n] += text
+                room -= len(text)
+        except stream.errors:
+            break
+    return [bytes(one) for one in out]
 
 
 def looks_like_text(data: bytes) -> bool:

@@ -24,6 +24,20 @@ def messages(body: bytes) -> Iterator[tuple[int, int]]:
         at += total
 
 
+def event_type(message: bytes) -> str:
+    """What a message says that its event is, in its header `:event-type`; empty where it says nothing.
+
+    A header is the length of its name, the name, a type (7: a string), the length of the value (2 bytes), the value.
+    """
+    size = _PRELUDE.unpack_from(message)[1]
+    head = message[_PRELUDE.size : _PRELUDE.size + size]
+    mark = b"\x0b:event-type\x07"
+    at = head.find(mark) + len(mark)
+    if at < len(mark) or len(head) < at + 2:
+        return ""
+    return head[at + 2 : at + 2 + int.from_bytes(head[at : at + 2])].decode(errors="replace")
+
+
 def with_checksums(old: bytes, new: bytes) -> bytes:
     """`new` with its messages' CRCs put right, where it is `old` with bytes changed in place; else as it is."""
     if old == new or len(old) != len(new):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapeproxy.tapes.codings import Decoded, decode, looks_like_text
+from tapeproxy.tapes.codings import Decoded, decode, decode_chunks, looks_like_text
 
 TEXT = b'{"answer": "forty-two", "numbers": [' + b", ".join(b"%d" % n for n in range(30000)) + b"]}"
 
@@ -38,6 +38,55 @@ def says(coding: str, content_type: str = "application/json") -> tuple[tuple[byt
 def test_what_a_coding_packed_comes_back(coding: str) -> None:
     name = coding.split()[-1]
     assert decode(PACK[coding](TEXT), says(coding)) == Decoded(TEXT, (name,))
+
+
+def flushed(coding: str, pieces: list[bytes]) -> list[bytes]:
+    """The pieces as a server packs a stream: each can be read once it is there."""
+    if coding == "br":
+        brotler = brotli.Compressor()
+        return [*(brotler.process(piece) + brotler.flush() for piece in pieces), brotler.finish()]
+    if coding == "zstd":
+        packer = backports.zstd.ZstdCompressor()
+        packed = [packer.compress(piece, packer.FLUSH_BLOCK) for piece in pieces]
+        return [*packed, packer.flush(packer.FLUSH_FRAME)]
+    zipper = zlib.compressobj(wbits={"gzip": 31, "deflate": 15, "raw deflate": -15}[coding])
+    return [*(zipper.compress(piece) + zipper.flush(zlib.Z_SYNC_FLUSH) for piece in pieces), zipper.flush()]
+
+
+PIECES = [b"data: one\n\n", b"data: " + bytes(range(32, 127)) * 50, b"\n\n"]
+
+
+@pytest.mark.parametrize("coding", PACK)
+def test_what_each_chunk_of_a_packed_stream_brings_is_told(coding: str) -> None:
+    packed = flushed(coding, PIECES)
+    decoded, plain = decode_chunks(packed, says(coding))
+    assert plain == [*PIECES, b""]
+    assert decoded == decode(b"".join(packed), says(coding))
+    cut = [packed[0], packed[1][:2], packed[1][2:], *packed[2:]]
+    assert decode_chunks(cut, says(coding))[1][0] == PIECES[0]
+
+
+@pytest.mark.parametrize("coding", PACK)
+@pytest.mark.parametrize("harm", ["cut", "damaged", "followed by junk", "over the limit", "packed twice", "plain"])
+def test_the_chunks_of_a_body_bring_what_it_decodes_to(coding: str, harm: str) -> None:
+    packed, headers, limit = flushed(coding, PIECES), says(coding), 1 << 20
+    match harm:
+        case "cut":
+            packed = packed[:2]
+        case "damaged":
+            packed[1] = packed[1][:-40] + b"\xff" * 40
+        case "followed by junk":
+            packed += [b"junk", b"more"]
+        case "over the limit":
+            limit = 300
+        case "packed twice":
+            packed, headers = flushed("gzip", packed), says(f"x {coding.split()[-1]}, gzip")
+        case _:
+            packed = PIECES
+    decoded, plain = decode_chunks(packed, headers, limit)
+    assert decoded == decode(b"".join(packed), headers, limit)
+    assert b"".join(plain) == decoded.data
+    assert len(plain) == len(packed)
 
 
 @pytest.mark.parametrize("coding", PACK)

@@ -1,8 +1,12 @@
+import base64
 import json
+import zlib
+from dataclasses import replace
 from typing import Any
 
 import agentruns
 import pytest
+from awsframes import frame
 from difftapes import Ask, get, records, run, say, streamed
 
 from tapeproxy.tapes.causality import Causality
@@ -147,11 +151,39 @@ def test_a_character_that_is_cut_by_a_chunk_comes_with_its_last_byte() -> None:
     assert [piece["text"] for piece in details(exchange)["response"]["pieces"]] == ["", "é."]
 
 
-def test_bytes_that_are_no_text_have_none() -> None:
-    tape = run(get(None, "d"))
-    exchange = tape.exchanges[0]
-    exchange.chunks[:] = [type(exchange.chunks[0])(1, b"\xff\xfe")]
-    assert details(exchange)["response"]["pieces"] == [{"at_ns": 1, "size": 2}]
+def test_a_chunk_that_is_no_text_leaves_the_others_theirs() -> None:
+    exchange = run(Ask(None, "https://service.test/d", stream=(b"a", b"\xff" * 600))).exchanges[0]
+    first, second = details(exchange)["response"]["pieces"]
+    assert first["text"] == "a"
+    assert second["size"] == 600
+    assert base64.b64decode(second["b64"]) == b"\xff" * 512
+
+
+def test_a_packed_stream_has_its_text_chunk_by_chunk() -> None:
+    plain = streamed(None, "?", "This", " that.")
+    zipper = zlib.compressobj(wbits=31)
+    packed = tuple(zipper.compress(piece) + zipper.flush(zlib.Z_SYNC_FLUSH) for piece in plain.stream)
+    headers = (*plain.headers, (b"Content-Encoding", b"gzip"))
+    exchange = run(replace(plain, stream=packed, headers=headers)).exchanges[0]
+    found = details(exchange)["response"]["pieces"]
+    assert [piece["text"].encode() for piece in found] == list(plain.stream)
+
+
+def test_an_event_stream_of_aws_has_its_messages_where_they_end() -> None:
+    inner = json.dumps({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}})
+    one = frame(json.dumps({"bytes": base64.b64encode(inner.encode()).decode()}).encode())
+    body = one + frame(b'{"x": 1}', {":event-type": "metadata"}) + frame(b"", {})
+    url = "https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude/invoke-with-response-stream"
+    asked = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": []}
+    headers = ((b"Content-Type", b"application/vnd.amazon.eventstream"),)
+    exchange = run(Ask(None, url, asked, headers=headers, stream=(body[:50], body[50:]))).exchanges[0]
+    first, second = details(exchange)["response"]["pieces"]
+    assert first["events"] == []
+    assert second["events"] == [
+        {"name": "chunk", "data": inner},
+        {"name": "metadata", "data": '{"x": 1}'},
+        {"name": "", "data": ""},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,10 @@
     var isEvents = hooks.useMemo(function () {
       return Boolean(response) && response.headers.some(function (pair) { return pair[0].toLowerCase() === 'content-type' && /event-stream/i.test(pair[1]); });
     }, [document_]);
-    var both = hooks.useState(true), events = hooks.useMemo(function () { return isEvents ? eventsOf(items) : null; }, [items, isEvents]);
+    var both = hooks.useState(true), events = hooks.useMemo(function () {
+      // Of frames that are no text the server tells the events.
+      return items.some(function (item) { return item.events; }) ? items.map(function (item) { return item.events || []; }) : isEvents ? eventsOf(items) : null;
+    }, [items, isEvents]);
     if (!items.length) return html`<p class="dim">There is no body.</p>`;
     var last = shown > 0 ? items[shown - 1].at_ns : null;
     return html`<div class="stream">
