@@ -1,4 +1,4 @@
-"""What came of an answer, chunk by chunk: its text, and the events that end in it. Pure."""
+"""What came of an answer, chunk by chunk: its text, the events that end in it, the words that it adds. Pure."""
 
 import base64
 import codecs
@@ -12,6 +12,7 @@ from tapeproxy.tapes.eventstreams import event_type
 from tapeproxy.tapes.eventtexts import read_events
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.records import Headers, Json
+from tapeproxy.tapes.saying import words_by_chunk
 
 _BYTES: Final = 512
 """Bytes of a chunk without text that are shown."""
@@ -21,18 +22,18 @@ def pieces(exchange: Exchange) -> Iterator[Json]:
     """The chunks of an answer: `at_ns`, `size` on the tape, and `text`, or the first bytes as `b64` where it is none.
 
     Of a compressed body a chunk has the text that can be told once it is there. `events`: of an AWS event stream, the
-    name and the text of each message that ends in this chunk.
+    name and the text of each message that ends in this chunk. `said`: what it adds to the words of a model.
     """
     if exchange.response is None:
         return
     headers = exchange.response.headers
     _, plain = decode_chunks([chunk.data for chunk in exchange.chunks], headers)
-    events = _framed(plain, headers)
+    said, events = words_by_chunk(exchange, plain), _framed(plain, headers)
     for at, (chunk, shown) in enumerate(zip(exchange.chunks, _shown(plain), strict=True)):
         about: Json = {"at_ns": chunk.t, "size": len(chunk.data)} | shown
         if events is not None:
             about["events"] = events[at]
-        yield about
+        yield about | {"said": said[at]} if said[at] else about
 
 
 def _shown(plain: Sequence[bytes]) -> Iterator[Json]:

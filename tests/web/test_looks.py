@@ -19,6 +19,7 @@ from tapeproxy.web.singlefile import single_file
 pytestmark = needs_chromium
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+AT_END = "(one => one.scrollHeight - one.scrollTop - one.clientHeight)(document.querySelector('.body')) < 24"
 type Open = Callable[..., Page]
 
 
@@ -148,19 +149,37 @@ def test_what_passed_on_a_websocket_is_shown_and_played(opened: Open) -> None:
 
 
 def test_a_long_stream_is_there_whole_and_drawn_where_one_looks(opened: Open) -> None:
-    pieces = tuple(b"piece %d\n" % at * (1 + at % 3) for at in range(9000))
+    pieces = tuple(b"piece %d\n" % at * (1 + at % 3) for at in range(4500))
     page = opened(Ask("m", "https://service.test/s", stream=pieces))
     page.keyboard.press("j")
     page.keyboard.press("5")
-    expect(page.locator(".player")).to_contain_text("9000 of 9000 chunks")
+    expect(page.locator(".player")).to_contain_text("4500 of 4500 chunks")
     expect(page.locator(".chunk pre").first).to_have_text("piece 0\n")
     page.locator(".body").focus()
     page.keyboard.press("End")
-    expect(page.locator(".chunk pre").last).to_have_text("piece 8999\n" * 3)
-    until(page, "document.querySelector('.body').scrollTop > 200000")
+    expect(page.locator(".chunk pre").last).to_have_text("piece 4499\n" * 3)
+    until(page, "document.querySelector('.body').scrollTop > 100000")
     page.evaluate("document.querySelector('.body').scrollTop /= 2")
-    until(page, "/^piece 4[0-9]{3}/.test(document.querySelectorAll('.chunk pre')[15].innerText)")
+    until(page, "/^piece 2[0-9]{3}/.test(document.querySelectorAll('.chunk pre')[15].innerText)")
     assert page.locator(".chunk").count() < 200
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+    page.get_by_role("button", name="10").click()
+    for after, last in ((200, 200), (100, 300)):
+        page.clock.run_for(after)
+        expect(page.locator(".chunk pre").last).to_contain_text(f"piece {last}")
+    page.locator(".body").hover()
+    page.mouse.wheel(0, -1000)
+    until(page, AT_END.replace("<", ">"))
+    was = page.evaluate("document.querySelector('.body').scrollTop")
+    page.clock.run_for(100)
+    expect(page.locator(".player")).to_contain_text("401 of")
+    assert page.evaluate("document.querySelector('.body').scrollTop") == was, "who reads on is left there"
+    page.keyboard.press("End")
+    until(page, AT_END)
+    page.clock.run_for(100)
+    expect(page.locator(".chunk pre").last).to_contain_text("piece 500")
+    until(page, AT_END)
 
 
 def test_bytes_are_a_table_and_json_can_be_read_as_it_came(opened: Open) -> None:

@@ -159,7 +159,7 @@ def test_a_chunk_that_is_no_text_leaves_the_others_theirs() -> None:
     assert base64.b64decode(second["b64"]) == b"\xff" * 512
 
 
-def test_a_packed_stream_has_its_text_chunk_by_chunk() -> None:
+def test_a_packed_stream_has_its_text_and_words_chunk_by_chunk() -> None:
     plain = streamed(None, "?", "This", " that.")
     zipper = zlib.compressobj(wbits=31)
     packed = tuple(zipper.compress(piece) + zipper.flush(zlib.Z_SYNC_FLUSH) for piece in plain.stream)
@@ -167,6 +167,7 @@ def test_a_packed_stream_has_its_text_chunk_by_chunk() -> None:
     exchange = run(replace(plain, stream=packed, headers=headers)).exchanges[0]
     found = details(exchange)["response"]["pieces"]
     assert [piece["text"].encode() for piece in found] == list(plain.stream)
+    assert [piece.get("said") for piece in found] == ["This", " that.", None, None]
 
 
 def test_an_event_stream_of_aws_has_its_messages_where_they_end() -> None:
@@ -184,6 +185,7 @@ def test_an_event_stream_of_aws_has_its_messages_where_they_end() -> None:
         {"name": "metadata", "data": '{"x": 1}'},
         {"name": "", "data": ""},
     ]
+    assert (first.get("said"), second["said"]) == (None, "Hi")
 
 
 @pytest.mark.parametrize(

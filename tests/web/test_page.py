@@ -99,11 +99,28 @@ def test_a_search_looks_into_bodies(page: Page) -> None:
 def test_a_stream_plays_as_it_came(page: Page) -> None:
     for key in "jj5":
         page.keyboard.press(key)
-    expect(page.locator(".chunk")).to_have_count(5)
-    page.keyboard.press("p")
-    expect(page.locator(".play")).to_have_text("play")
-    expect(page.locator(".chunk")).to_have_count(5)
+    chunks, so_far = page.locator(".chunk"), page.locator(".sofar")
+    expect(chunks).to_have_count(5)
+    expect(so_far).to_have_count(0)
     assert page.locator(".chunk .when").first.inner_text() == "+10 ms"
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+    page.keyboard.press("p")
+    expect(page.locator(".play")).to_have_text("stop")
+    words = ("This", "This and", "This and that.")
+    for after, count in ((0, 1), (9, 1), (1, 2), (9, 2), (1, 3)):
+        page.clock.run_for(after)
+        expect(chunks).to_have_count(count)
+        expect(so_far).to_have_text(words[count - 1])
+    page.keyboard.press("p")
+    page.clock.run_for(1000)
+    expect(chunks).to_have_count(3)
+    page.get_by_role("button", name="10").click()
+    for after, count in ((0, 1), (3, 1), (1, 5)):
+        page.clock.run_for(after)
+        expect(chunks).to_have_count(count)
+    expect(page.locator(".play")).to_have_text("play")
+    expect(so_far).to_have_text("This and that.")
 
 
 def test_the_address_names_the_view_and_nothing_else(page: Page, file: Path) -> None:

@@ -114,7 +114,7 @@
   function Conversation(props) {
     var call = props.document.call, ask = props.model.source.why ? props.document.exchange.number : undefined;
     if (!call && props.document.exchange.mcp) return html`<${Mcp} message=${props.document.exchange.mcp} ask=${ask} />`;
-    if (!call && props.document.messages.length) return html`<${tp.Frames} document=${props.document} />`;
+    if (!call && props.document.messages.length) return html`<${tp.Frames} document=${props.document} model=${props.model} />`;
     if (!call) return html`<p class="dim">This is no call of a model. Its bodies:</p><${Bodies} document=${props.document} model=${props.model} />`;
     var pairs = paired(call.messages), cost = tp.cost(call.model, call.tokens_in, call.tokens_out);
     var shown = call.messages.map(function (message, at) {
@@ -206,8 +206,8 @@
 
   var VIEWS = {
     conversation: Conversation,
-    request: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} from="client" />` : html`<${Raw} body=${props.document.request.body} />`; },
-    response: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} from="server" />` : props.document.response ? html`<${Raw} body=${props.document.response.body} />` : html`<p class="dim">There was no response${props.document.end && props.document.end.error ? ': ' + tp.spelled(props.document.end.error) : ''}.</p>`; },
+    request: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} model=${props.model} from="client" />` : html`<${Raw} body=${props.document.request.body} />`; },
+    response: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} model=${props.model} from="server" />` : props.document.response ? html`<${Raw} body=${props.document.response.body} />` : html`<p class="dim">There was no response${props.document.end && props.document.end.error ? ': ' + tp.spelled(props.document.end.error) : ''}.</p>`; },
     headers: Headers,
     stream: tp.Stream,
     place: Place,

@@ -101,6 +101,9 @@
     return html`<div class="chunks" ref=${box}><div style=${{ height: above + 'px' }}></div>${props.items.slice(first, last).map(function (item, place) { return props.draw(item, first + place); })}<div style=${{ height: below + 'px' }}></div></div>`;
   }
 
+  /* Whether more of it may come. */
+  function grows(props) { return props.document.end === null && props.model.tape.recording; }
+
   function since(at, base) { return at === null ? '' : '+' + tp.duration(Math.round((at - base) / 1000)); }
 
   /* What a message of a WebSocket says of itself: the type of JSON that has one, as the events of realtime APIs do. */
@@ -123,19 +126,26 @@
 
   /* The messages of a WebSocket, or those `from` one side of it. */
   tp.Frames = function (props) {
-    var all = props.document.messages, base = props.document.request.at_ns, live = props.document.end === null;
+    var all = props.document.messages, base = props.document.request.at_ns;
     var shown = hooks.useMemo(function () { return props.from ? all.filter(function (one) { return one.from === props.from; }) : all; }, [all, props.from]);
     var sent = all.filter(function (one) { return one.from === 'client'; }).length;
     return html`<div><p class="facts">A WebSocket: ${tp.count(sent, 'message')} of the client, ${all.length - sent} of the server</p>
-      <${Items} items=${shown} follow=${live} draw=${function (item, at) { return frame(item, at, base, true); }} /></div>`;
+      <${Items} items=${shown} follow=${grows(props)} draw=${function (item, at) { return frame(item, at, base, true); }} /></div>`;
   };
+
+  /* What the pieces add up to while they come: the end of it, below them. */
+  function SoFar(props) {
+    var box = hooks.useRef(null);
+    hooks.useLayoutEffect(function () { box.current.scrollTop = box.current.scrollHeight; }, [props.text]);
+    return html`<pre class="sofar" ref=${box} aria-label="the text so far">${tp.spelled(props.text.length > 4000 ? '…' + props.text.slice(-4000) : props.text)}</pre>`;
+  }
 
   /* What came, as it came; the button plays it at the pace of the tape, or n times as fast. */
   tp.Stream = function (props) {
     var document_ = props.document, base = document_.request.at_ns, response = document_.response;
     var items = hooks.useMemo(function () { return document_.messages.concat(response ? response.pieces : []); }, [document_]);
     var state = hooks.useState(items.length), playing = hooks.useState(0), turn = hooks.useState(0), timer = hooks.useRef(null), latest = hooks.useRef(items), going = hooks.useRef(0);
-    var shown = Math.min(state[0], items.length), setShown = state[1], live = document_.end === null;
+    var shown = Math.min(state[0], items.length), setShown = state[1], live = grows(props);
     function goes(speed) { clearTimeout(timer.current); going.current = speed; playing[1](speed); }
     function stop() { goes(0); }
     function play(speed) {
@@ -167,6 +177,7 @@
       // Of frames that are no text the server tells the events.
       return items.some(function (item) { return item.events; }) ? items.map(function (item) { return item.events || []; }) : isEvents ? eventsOf(items) : null;
     }, [items, isEvents]);
+    var speaks = hooks.useMemo(function () { return items.some(function (item) { return item.said; }); }, [items]);
     if (!items.length) return html`<p class="dim">There is no body.</p>`;
     var last = shown > 0 ? items[shown - 1].at_ns : null;
     return html`<div class="stream">
@@ -177,6 +188,7 @@
       <${Items} items=${items.slice(0, shown)} follow=${playing[0] > 0 || live} turn=${turn[0]} layout=${both[0]} draw=${function (item, at) {
         return item.from ? frame(item, at, base, false) : chunk(item, at, base, both[0] && events ? events[at] : null);
       }} />
+      ${speaks && (live || turn[0] > 0) && html`<${SoFar} text=${items.slice(0, shown).map(function (item) { return item.said || ''; }).join('')} />`}
     </div>`;
   };
 })();
