@@ -1,5 +1,6 @@
 """What the page shows of one exchange, and of one among many: pictures, tools, events, causes, orders, prices."""
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,11 +71,32 @@ def image(url: str) -> dict[str, Any]:
 def test_pictures_are_shown_where_the_tape_has_them(opened: Open) -> None:
     svg = "data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+"
     content = [image(f"data:image/png;base64,{PNG}"), image("https://example.com/cat.png"), image(svg)]
-    page = opened(chat({"role": "user", "content": content}))
+    source = {"type": "base64", "media_type": "image/png", "data": PNG}
+    used = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "image", "source": source}]}
+    talk = [{"role": "user", "content": "?"}, {"role": "assistant", "content": [used]}]
+    asked = {"model": "claude", "max_tokens": 9, "messages": [*talk, {"role": "user", "content": [result]}]}
+    shown = (b"Content-Type", b"image/png; q=1")
+    scripted = (b"Content-Type", b"image/svg+xml")
+    page = opened(
+        chat({"role": "user", "content": content}),
+        Ask("m", "https://api.anthropic.com/v1/messages", asked, b"{}", headers=(agentruns.JSON_TYPE,)),
+        Ask("m", "https://service.test/cat.png", answer=base64.b64decode(PNG), headers=(shown,)),
+        Ask("m", "https://service.test/cat.svg", answer=b"<svg onload=alert(1)>\xff", headers=(scripted,)),
+    )
+    one = "document.querySelector('.detail[data-number=\"{}\"] {} img')?.naturalWidth === 1"
+    for number, inside in ((1, ".role-user"), (2, ".tool .tool"), (3, "")):
+        page.keyboard.press("j")
+        until(page, one.format(number, inside))
+        expect(page.locator(".detail img")).to_have_count(1)
+        if number == 1:
+            expect(page.locator(".detail")).to_contain_text("https://example.com/cat.png")
+    page.keyboard.press("3")
+    until(page, one.format(3, ""))
+    expect(page.locator(".detail pre")).to_contain_text("000000  89 50 4e 47")
     page.keyboard.press("j")
-    expect(page.locator(".detail img")).to_have_count(1)
-    expect(page.locator(".detail")).to_contain_text("https://example.com/cat.png")
-    until(page, "document.querySelector('.detail img').naturalWidth === 1")
+    expect(page.locator(".detail pre")).to_contain_text("000000  3c 73 76 67")
+    expect(page.locator(".detail img")).to_have_count(0)
 
 
 def test_results_of_tools_stand_with_their_calls(opened: Open) -> None:

@@ -158,19 +158,27 @@
   }
   tp.hexTable = hex;
 
+  /* A body that is a picture of a kind that can be shown. */
+  function BodyPicture(props) {
+    var body = props.of.body, kind = (props.of.headers.find(function (pair) { return pair[0].toLowerCase() === 'content-type'; }) || ['', ''])[1].split(';')[0].trim().toLowerCase();
+    if (!body.b64 || !body.whole || !/^image\/(png|jpeg|gif|webp)$/.test(kind)) return null;
+    return html`<${Picture} part=${{ image: 'data:' + kind + ';base64,' + body.b64, kind: 'image', detail: kind }} />`;
+  }
+
   /* A body as the tape has it, its codings undone; JSON may be set out in lines. */
   function Raw(props) {
-    var state = hooks.useState(false), body = props.body, text = bodyText(body), neat = pretty(text);
+    var state = hooks.useState(false), body = props.of.body, text = bodyText(body), neat = pretty(text);
     if (!body || (body.size === 0 && !text)) return html`<p class="dim">There is no body.</p>`;
     return html`<div><p class="dim">${tp.size(body.size)} on the tape${body.coding.length > 0 && ', ' + tp.spelled(body.coding.join(', ')) + ' undone'}${!body.whole && ', cut'}${body.note && ': ' + tp.spelled(body.note)}
       ${neat !== text && html` <button onClick=${function () { state[1](!state[0]); }}>${state[0] ? 'set out in lines' : 'exact text'}</button>`}</p>
+      <${BodyPicture} of=${props.of} />
       <${Text} text=${state[0] ? text : neat} /></div>`;
   }
 
   function Bodies(props) {
     var document_ = props.document;
-    return html`<div><h4>request</h4><${Text} text=${pretty(bodyText(document_.request.body))} side="request" ask=${document_.request.body.text && props.model.source.why ? document_.exchange.number : undefined} />
-      ${document_.response && html`<h4>response</h4><${Text} text=${pretty(bodyText(document_.response.body))} side="answer" />`}</div>`;
+    return html`<div><h4>request</h4><${BodyPicture} of=${document_.request} /><${Text} text=${pretty(bodyText(document_.request.body))} side="request" ask=${document_.request.body.text && props.model.source.why ? document_.exchange.number : undefined} />
+      ${document_.response && html`<h4>response</h4><${BodyPicture} of=${document_.response} /><${Text} text=${pretty(bodyText(document_.response.body))} side="answer" />`}</div>`;
   }
 
   function Headers(props) {
@@ -206,8 +214,8 @@
 
   var VIEWS = {
     conversation: Conversation,
-    request: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} model=${props.model} from="client" />` : html`<${Raw} body=${props.document.request.body} />`; },
-    response: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} model=${props.model} from="server" />` : props.document.response ? html`<${Raw} body=${props.document.response.body} />` : html`<p class="dim">There was no response${props.document.end && props.document.end.error ? ': ' + tp.spelled(props.document.end.error) : ''}.</p>`; },
+    request: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} model=${props.model} from="client" />` : html`<${Raw} of=${props.document.request} />`; },
+    response: function (props) { return props.document.messages.length ? html`<${tp.Frames} document=${props.document} model=${props.model} from="server" />` : props.document.response ? html`<${Raw} of=${props.document.response} />` : html`<p class="dim">There was no response${props.document.end && props.document.end.error ? ': ' + tp.spelled(props.document.end.error) : ''}.</p>`; },
     headers: Headers,
     stream: tp.Stream,
     place: Place,
