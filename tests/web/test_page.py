@@ -131,6 +131,15 @@ def test_the_address_names_the_view_and_nothing_else(page: Page, file: Path) -> 
     assert page.evaluate("location.hash") == "#e=1&tab=place&axis=rank"
     page.locator(".filter").fill("secret words")
     assert "secret" not in page.evaluate("location.href")
+    page.locator(".filter").fill("")
+    # What it names and there is not leaves the list and the exchange where they are.
+    for view in ("fork", "constructor", "nothing"):
+        page.goto(f"{file.as_uri()}#e=1&view={view}")
+        expect(page.locator(".row")).to_have_count(4)
+        expect(page.locator(".detail")).to_have_attribute("data-number", "1")
+        page.goto("about:blank")
+    page.goto(f"{file.as_uri()}#e=4&view=context&o=77")
+    expect(page.locator(".context")).to_contain_text("There is no exchange 77 here.")
     page.goto("about:blank")
     page.goto(f"{file.as_uri()}#e=2&tab=stream")
     expect(page.locator(".detail")).to_have_attribute("data-number", "2")

@@ -7,7 +7,14 @@
 
   function readHash() {
     var found = new URLSearchParams(location.hash.slice(1));
-    return { number: found.has('e') ? Number(found.get('e')) : null, tab: tp.TABS.includes(found.get('tab')) ? found.get('tab') : 'conversation', axis: tp.AXES.includes(found.get('axis')) ? found.get('axis') : 'time', view: found.get('view') || '', other: found.has('o') ? Number(found.get('o')) : null };
+    function number(name) { return /^[0-9]{1,9}$/.test(found.get(name) || '') ? Number(found.get(name)) : null; }
+    return { number: number('e'), tab: tp.TABS.includes(found.get('tab')) ? found.get('tab') : 'conversation', axis: tp.AXES.includes(found.get('axis')) ? found.get('axis') : 'time', view: found.get('view') || '', other: number('o') };
+  }
+
+  /* The view that an address names, where there is one and what it needs: a fork a server, `why` who knows of words. */
+  function viewOf(model, name) {
+    if ((name === 'fork' && model.source.embedded) || (name === 'why' && !model.source.why)) return undefined;
+    return tp.views[name];
   }
 
   function writeHash(state) {
@@ -40,10 +47,15 @@
       if (branch && store.get().number === null) store.set({ number: branch[1] !== null ? branch[1] : branch[2] });
     }
     if (model.timeless && store.get().axis === 'time') store.set({ axis: 'order' });
+    function address() {
+      var named = readHash();
+      store.set(viewOf(model, named.view) ? named : Object.assign(named, { view: '' }));
+    }
+    if (!viewOf(model, store.get().view)) store.set({ view: '' });
     document.title = tp.spelled(model.tape.name) + ' · tapeproxy';
     root.textContent = '';
     tp.render(html`<${Page} model=${model} store=${store} />`, root);
-    addEventListener('hashchange', function () { store.set(readHash()); });
+    addEventListener('hashchange', address);
     store.watch(writeHash);
     if (source.live) source.live(model, store);
   };
@@ -93,7 +105,7 @@
       addEventListener('keydown', key);
       return function () { removeEventListener('keydown', key); };
     }, [rows]);
-    var View = state.view && tp.views[state.view];
+    var View = viewOf(model, state.view);
     return html`<div class="page">
       <${Bar} model=${model} store=${store} state=${state} rows=${rows} search=${search} version=${version} />
       <div class="lanes" ref=${band}><canvas ref=${canvas} aria-label=${tp.count(model.lanes.length, 'lane') + ', one a thread, task or process; the list below has the same exchanges'} role="img"></canvas></div>

@@ -1,6 +1,6 @@
 /* What all scripts of the page share: the namespace, formats, and text that can't act. No build step: plain scripts. */
 'use strict';
-var tp = { html: htmPreact.html, render: htmPreact.render, hooks: htmPreact, views: {}, tabViews: {} };
+var tp = { html: htmPreact.html, render: htmPreact.render, hooks: htmPreact, views: Object.create(null), tabViews: Object.create(null) };
 
 /* Everything from a tape is put on the page as text nodes (preact) or on a canvas. These characters would hide, turn
    the writing direction or act in a terminal: they are spelled out. The same set as tapes/invisible.py. */

@@ -154,18 +154,19 @@
   tp.views.context = function (props) {
     var model = props.model, number = props.state.number, other = props.state.other;
     if (other === null && number !== null) other = model.callBefore(number);
-    var pair = hooks.useState({}), state = pair[0];
+    var pair = hooks.useState({}), state = pair[0], missing = [other, number].find(function (one) { return one !== null && !model.byNumber.has(one); });
     hooks.useEffect(function () {
-      if (number === null || other === null) return undefined;
+      if (number === null || other === null || missing !== undefined) return undefined;
       var gone = false;
       Promise.all([model.source.exchange(other), model.source.exchange(number)]).then(function (both) { if (!gone) pair[1]({ key: other + ' ' + number, calls: both.map(function (one) { return one.call; }) }); }, function (error) { if (!gone) pair[1]({ key: other + ' ' + number, error: error.message }); });
       return function () { gone = true; };
-    }, [number, other]);
+    }, [number, other, missing]);
     function close() { props.store.set({ view: '', other: null }); }
     function name(one) { return (model.byNumber.get(one) || {}).label; }
     var calls = state.calls, ready = state.key === other + ' ' + number;
     return html`<div class="lower single context" tabindex="0">
-      <p><b>${other === null || number === null ? 'Contexts' : 'From the context of ' + name(other) + ' to that of ' + name(number)}</b> <button onClick=${close}>close</button></p>
+      <p><b>${other === null || number === null || missing !== undefined ? 'Contexts' : 'From the context of ' + name(other) + ' to that of ' + name(number)}</b> <button onClick=${close}>close</button></p>
+      ${missing !== undefined && html`<p class="bad">There is no exchange ${missing} here.</p>`}
       ${number === null && html`<p class="dim">Choose a call of a model first.</p>`}
       ${number !== null && other === null && html`<p class="dim">No call of a model came before this one in its lane. Press m on another one, then c on this.</p>`}
       ${ready && state.error && html`<p class="bad">${tp.spelled(state.error)}</p>`}
