@@ -37,8 +37,11 @@ _PATIENCE = 15
 @dataclass(slots=True)
 class _Fork:
     process: subprocess.Popen[bytes]
-    child: Path
     output: IO[bytes] | None
+    child: Path
+    parent: str
+    at: int | None
+    """The exchange at which it was ordered."""
     said: str = ""
     stopping: bool = False
 
@@ -101,8 +104,15 @@ class ForkingFolder(TapeFolder):
             child = self._free(parent)
             words = [*_command(parent, order), "-o", str(child), *self._extra]
             number = len(self._forks) + 1
-            self._forks[number] = _start(words, child)
+            self._forks[number] = _Fork(*_start(words), child, name, _at(order))
         return {"fork": number, "child": child.name}
+
+    def forks(self) -> list[Json]:
+        return [
+            {"fork": number, "parent": fork.parent, "at": fork.at, "child": fork.child.name}
+            | {"running": (code := fork.process.poll()) is None, "exit_code": code, "begun": _has_content(fork.child)}
+            for number, fork in [*self._forks.items()]
+        ]
 
     def fork_state(self, number: int) -> Json:
         fork = self._fork(number)
@@ -151,7 +161,13 @@ class ForkingFolder(TapeFolder):
         return next(path for path in names if path not in taken and not path.exists())
 
 
-def _start(words: list[str], child: Path) -> _Fork:
+def _at(order: ForkOrder) -> int | None:
+    at = dict(order.options).get("--at", "")
+    return int(at) if at.isascii() and at.isdecimal() and len(at) < 10 else None
+
+
+def _start(words: list[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """The process, and the file into which it prints."""
     output = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `told`
     try:
         # In a session of its own: Ctrl-C at the terminal is ours to pass on, and nobody is asked for a passphrase.
@@ -161,7 +177,7 @@ def _start(words: list[str], child: Path) -> _Fork:
     except (OSError, ValueError) as error:
         output.close()
         raise _not_started(error) from None
-    return _Fork(process, child, output)
+    return process, output
 
 
 def _not_started(error: OSError | ValueError) -> UsageError:

@@ -76,6 +76,7 @@ class _Server:
             ("/api/tapes/{name}/why", self._tapes.why, "GET"),
             ("/api/tapes/{name}/plan", self._forks.plan, "POST"),
             ("/api/tapes/{name}/fork", self._forks.fork, "POST"),
+            ("/api/forks", self._forks.listed, "GET"),
             ("/api/forks/{number:int}", self._forks.state, "GET"),
             ("/api/forks/{number:int}/stop", self._forks.stop, "POST"),
         ]

@@ -27,6 +27,9 @@ class ForkApi:
         order = await _order(request)
         return JSONResponse(await run_in_threadpool(self._library.fork, request.path_params["name"], order))
 
+    async def listed(self, _request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(self._library.forks))
+
     async def state(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(self._library.fork_state, request.path_params["number"]))
 

@@ -114,6 +114,11 @@ class Library(Protocol):
         """Begin a fork: `fork` (its id) and `child` (the name of its tape). Raises as `plan` does."""
         ...
 
+    def forks(self) -> Sequence[Json]:
+        """The forks that were begun here: `fork`, `parent` (a tape), `at` (an exchange, or None), `child`, `running`,
+        `exit_code`, and whether the child's tape has `begun`."""
+        ...
+
     def fork_state(self, number: int) -> Json:
         """`running`, `exit_code`, `output` (the end of what it printed), `child`, and whether that tape has `begun`.
 

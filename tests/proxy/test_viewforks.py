@@ -63,6 +63,8 @@ def test_a_fork_is_stopped_and_keeps_nothing_open(folder: ForkingFolder, monkeyp
         folder.stop_fork(one["fork"])
         until(folder, one["fork"], "interrupted")
     folder.close()
+    told = {"parent": NAME, "at": 2, "running": False, "exit_code": 130, "begun": False}
+    assert folder.forks() == [one | told for one in (first, second)]
     state = folder.fork_state(first["fork"])
     assert (state["running"], state["exit_code"]) == (False, 130)
     assert state["output"].endswith("interrupted\n")

@@ -103,6 +103,7 @@ def test_the_page_and_its_scripts_need_no_token_and_run_nothing_else(client: Tes
     [
         ("/api/tapes", {"x-tapeproxy-token": ""}, 401, "token"),
         ("/api/tapes", {"x-tapeproxy-token": "the-tokem"}, 401, "token"),
+        ("/api/forks", {"x-tapeproxy-token": ""}, 401, "token"),
         ("/", {"host": "evil.test"}, 403, "host"),
         ("/", {"host": "127.0.0.1:8124"}, 403, "host"),
         ("/api/tapes", {"origin": "http://evil.test"}, 403, "another site"),

@@ -65,6 +65,22 @@ def test_the_server_reads_what_is_likely_to_be_asked_for(chromium: Browser, tmp_
             page.locator("a", has_text="b.tape").focus()
 
 
+def test_a_fork_that_runs_is_listed_and_stopped(chromium: Browser, tmp_path: Path) -> None:
+    write(tmp_path / "a.tape.jsonl.gz", *FIRST)
+    own = {"fork": 2, "parent": "a.tape.jsonl.gz", "at": 3, "child": "a-fork2.tape.jsonl.gz", "begun": True}
+    rows = [own | {"running": True, "exit_code": None}, own | {"fork": 1, "running": False, "exit_code": 0}]
+    with viewing(tmp_path) as server, opened(chromium, "about:blank") as page:
+        page.route("**/api/forks", lambda route: route.fulfill(json=rows))
+        page.route("**/api/forks/2/stop", lambda route: (rows.clear(), route.fulfill(json={})))
+        page.goto(server.address())
+        forks = page.locator(".forks tr")
+        expect(forks).to_have_text(["a-fork2.tape.jsonl.gzof a.tape.jsonl.gz at 3stop"])
+        with page.expect_request("**/api/forks/2/stop") as asked:
+            forks.get_by_role("button", name="stop").click()
+        assert asked.value.method == "POST"
+        expect(forks).to_have_count(0)
+
+
 def test_a_tape_without_its_key_says_what_to_do(
     chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,11 @@ def test_a_fork_is_ordered_and_watched(chromium: Browser, cli: Cli, monkeypatch:
             expect(child.locator(".bar .dim").first).to_contain_text("recording")
             expect(page.locator(".running")).to_contain_text("running")
             assert "The moon does it." in provider.requests[-1].body.decode()
+            # Who loads the page anew finds the fork again, and can stop it.
+            page.reload()
+            page.keyboard.press("f")
+            expect(page.locator(".running")).to_contain_text("running")
+            expect(page.locator(".running .stop")).to_be_enabled()
             halves.second.open()
             expect(child.locator(".bar .dim").first).to_contain_text("exited · 3 exchanges")
             expect(page.locator(".running")).to_contain_text("ended with exit code 0")

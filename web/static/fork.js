@@ -25,6 +25,30 @@
     return html`<${Form} key=${number} ...${props} number=${number} />`;
   };
 
+  /* The forks that this server runs, each with a button that stops it: whoever loads the page anew finds them here. */
+  tp.Forks = function (props) {
+    var pair = hooks.useState({ rows: [] }), state = pair[0];
+    hooks.useEffect(function () {
+      var gone = false, timer = null;
+      (async function look() {
+        var rows = [];
+        // A server that can't be reached is told by what else the page asks it.
+        try { rows = await tp.ask('/api/forks'); } catch (error) {}
+        if (gone) return;
+        pair[1](function (old) { return Object.assign({}, old, { rows: rows.filter(function (row) { return row.running; }) }); });
+        timer = setTimeout(look, 1000);
+      })();
+      return function () { gone = true; clearTimeout(timer); };
+    }, []);
+    var rows = state.rows.filter(function (row) { return row.fork !== props.but; });
+    if (!rows.length) return null;
+    return html`<section class="forks"><h3>Forks that run</h3><table class="headers">${rows.map(function (row) {
+      return html`<tr key=${row.fork}><td>${row.begun ? html`<a href=${'/tape/' + encodeURIComponent(row.child)}>${tp.spelled(row.child)}</a>` : tp.spelled(row.child)}</td>
+        <td class="dim">of <a href=${'/tape/' + encodeURIComponent(row.parent) + (row.at === null ? '' : '#e=' + row.at + '&view=fork')}>${tp.spelled(row.parent)}</a>${row.at !== null && ' at ' + row.at}</td>
+        <td><button class="stop" onClick=${function () { tp.ask('/api/forks/' + row.fork + '/stop', {}).catch(function (error) { pair[1](function (old) { return Object.assign({}, old, { error: error.message }); }); }); }}>stop</button></td></tr>`;
+    })}</table>${state.error && html`<p class="bad">${tp.spelled(state.error)}</p>`}</section>`;
+  };
+
   function Form(props) {
     var model = props.model, number = props.number, id = model.source.id;
     var pair = hooks.useState(drafts.get(number) || { kind: '--text', value: '', read: false, rerun: 'future', keyless: '', document: null }), state = pair[0];
@@ -43,6 +67,11 @@
         // What was typed for it stays where somebody comes back to it.
         set(function (old) { return old.read ? { document: found } : { document: found, read: true, value: text, kind: text ? '--text' : '--set' }; });
       }, function (error) { set({ error: error.message, read: true }); });
+      // One that was ordered here before the page was loaded anew goes on.
+      if (!state.fork) tp.ask('/api/forks').then(function (rows) {
+        var own = rows.filter(function (row) { return row.running && row.parent === id && row.at === number; }).pop();
+        if (own) set(function (old) { return old.fork ? {} : { fork: { fork: own.fork, child: own.child }, run: null }; });
+      }, function () {});
     }, []);
     hooks.useEffect(function () {
       if (!state.plan) return undefined;
@@ -100,6 +129,7 @@
         ${state.lost && html`<span class="bad">${tp.spelled(state.lost)}; trying again</span> `}
         ${state.run && state.run.begun && html`<a class="child" href=${'/tape/' + encodeURIComponent(state.fork.child)} target="_blank" rel="noopener">${tp.spelled(state.fork.child)}</a>`}</p>
         <pre class="output">${tp.spelled((state.run && state.run.output) || '')}</pre></div>`}
+      <${tp.Forks} but=${state.fork && state.fork.fork} />
     </div></div>`;
   }
 })();

@@ -122,7 +122,7 @@
     var state = pair[0], chosen = hooks.useState([]);
     function choose(name, yes) { chosen[1](chosen[0].filter(function (one) { return one !== name; }).concat(yes ? [name] : []).slice(-2)); }
     function number(value) { return value === null || value === undefined ? '' : value.toLocaleString('en'); }
-    return html`<main class="tapes"><h1>Tapes</h1>
+    return html`<main class="tapes"><${tp.Forks} /><h1>Tapes</h1>
       ${state.error && html`<p class="bad">${tp.spelled(state.error)}</p>`}
       ${state.rows && state.rows.length === 0 && html`<p class="dim">There are none here. <code>tapeproxy record -- python agent.py</code> makes one.</p>`}
       ${state.rows && state.rows.length > 0 && html`<table class="headers"><thead><tr><th>tape</th><th>command</th><th>begun</th><th>outcome</th><th>exchanges</th><th>tokens in</th><th>out</th><th>size</th></tr></thead><tbody>${state.rows.map(function (row) {
