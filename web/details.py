@@ -19,7 +19,7 @@ def details(exchange: Exchange, causality: Causality | None = None) -> Json:
     document = exchange_document(exchange)
     document["record"] = exchange.index
     if exchange.response is not None:
-        document["response"]["pieces"] = list(pieces(exchange))
+        document["response"]["pieces"] = list(pieces(exchange, words=True))
     for shown, message in zip(document["messages"], read_frames(exchange.frames), strict=True):
         if said := words_of_message(message):
             shown["said"] = said

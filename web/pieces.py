@@ -18,17 +18,19 @@ _BYTES: Final = 512
 """Bytes of a chunk without text that are shown."""
 
 
-def pieces(exchange: Exchange) -> Iterator[Json]:
+def pieces(exchange: Exchange, *, words: bool = False) -> Iterator[Json]:
     """The chunks of an answer: `at_ns`, `size` on the tape, and `text`, or the first bytes as `b64` where it is none.
 
     Of a compressed body a chunk has the text that can be told once it is there. `events`: of an AWS event stream, the
-    name and the text of each message that ends in this chunk. `said`: what it adds to the words of a model.
+    name and the text of each message that ends in this chunk. With `words`, `said`: what it adds to the words of a
+    model.
     """
     if exchange.response is None:
         return
     headers = exchange.response.headers
     _, plain = decode_chunks([chunk.data for chunk in exchange.chunks], headers)
-    said, events = words_by_chunk(exchange, plain), _framed(plain, headers)
+    said = words_by_chunk(exchange, plain) if words else [""] * len(plain)
+    events = _framed(plain, headers)
     for at, (chunk, shown) in enumerate(zip(exchange.chunks, _shown(plain), strict=True)):
         about: Json = {"at_ns": chunk.t, "size": len(chunk.data)} | shown
         if events is not None:

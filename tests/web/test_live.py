@@ -15,6 +15,7 @@ from origin import Gate, Origin
 from playwright.sync_api import Browser, Route, expect
 from recording import Recording
 from viewserving import opened, viewing
+from wstapes import records_of, socket_exchange
 
 from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.testing import FakeProvider
@@ -185,6 +186,20 @@ def test_a_tape_that_is_replaced_while_it_is_followed_is_shown_anew(chromium: Br
         second.commit()
         expect(page.locator(".row .what")).to_have_text(["GET /path"])
         expect(page.locator(".bar .dim").first).to_contain_text("recording · 1 exchange")
+        # A WebSocket that is still open: what each side says comes in, and its last word stays in view.
+        request, response, *frames, end = records_of(socket_exchange(">?", "<" + "a\n" * 99, ">And?", "<bye"), index=4)
+        for record in (request, response, *frames[:2]):
+            second.add(record)
+        second.commit()
+        page.locator(".row", has_text="/ws").click()
+        expect(page.locator(".frame .who").last).to_have_text("server")
+        second.add(frames[2])
+        second.commit()
+        expect(page.locator(".frame").last).to_contain_text("And?")
+        expect(page.locator(".frame").last).to_be_in_viewport()
+        second.add(frames[3])
+        second.add(end)
         second.seal(trace="", outcome="exited")
-        expect(page.locator(".bar .dim").first).to_contain_text("exited · 1 exchange")
+        expect(page.locator(".frame").last).to_contain_text("bye")
+        expect(page.locator(".bar .dim").first).to_contain_text("exited · 2 exchanges")
     first.seal(trace="", outcome="exited")

@@ -10,6 +10,7 @@ import pytest
 from browser import Watched, browser, needs_chromium
 from difftapes import MODEL, Ask, get, records, run, say, streamed, write
 from playwright.sync_api import Browser, Page, expect
+from wstapes import records_of, socket_exchange
 
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.records import Head, Lane, Note, Record, Value
@@ -204,14 +205,20 @@ def hostile_records() -> list[Record]:
         Ask("m", "https://service.test/s", headers=events, stream=(f"event: {HOSTILE}\ndata: {HOSTILE}\n\n".encode(),)),
         Ask("m", MODEL, call, json.dumps({"error": {"message": HOSTILE}}).encode(), 500, (agentruns.JSON_TYPE,)),
     )
+    mcp = {"jsonrpc": "2.0", "id": 1, "method": HOSTILE, "params": {"name": HOSTILE, "arguments": {HOSTILE: HOSTILE}}}
+    found = {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": HOSTILE}]}}
     asks = (*asks, get("m", "y", '{"<b onclick=alert(8)>": "\\ud800 alone"}', headers=(agentruns.JSON_TYPE,)))
+    asks = (*asks, Ask("m", "https://service.test/mcp", mcp, json.dumps(found).encode()))
     first = (
         Lane(t=1, id="m", what=HOSTILE, name=HOSTILE),
         Lane(t=1, id=lane, what="thread", name=HOSTILE, origin=("m", 0, 0)),
         Note(t=2, what=HOSTILE, text=HOSTILE),
         Value(t=3, lane="m", n=0, what="tool", name=HOSTILE, content=b"1", length=1, digest="ab"),
     )
-    return records(asks, first=first)
+    made = records(asks, first=first, code=None)
+    typed = json.dumps({"type": HOSTILE})
+    talk = socket_exchange(f">{HOSTILE}", f"<{typed}", b"<\xff" + HOSTILE.encode(), f"<!1000 {HOSTILE}")
+    return [*made, *records_of(talk, len(made) + 1)]
 
 
 def hostile_tape(folder: Path) -> Path:
@@ -224,7 +231,7 @@ def hostile_tape(folder: Path) -> Path:
 
 def look_at_all(page: Page) -> None:
     """Every exchange in every tab, and every view."""
-    for _ in range(6):
+    for _ in range(8):
         page.keyboard.press("j")
         for key in "123456c":
             page.keyboard.press(key)
@@ -253,7 +260,7 @@ def test_what_a_tape_says_is_text(chromium: Browser, tmp_path: Path) -> None:
     page = chromium.new_page()
     watched = Watched(page, file.as_uri())
     page.goto(file.as_uri())
-    expect(page.locator(".row")).to_have_count(6)
+    expect(page.locator(".row")).to_have_count(8)
     look_at_all(page)
     assert set(page.evaluate(ELEMENTS)) <= OURS
     page.evaluate("tp.state.set({number: 1, tab: 'conversation', view: ''})")
@@ -277,8 +284,8 @@ def test_what_two_tapes_say_is_text(chromium: Browser, tmp_path: Path) -> None:
     page = chromium.new_page()
     watched = Watched(page, file.as_uri())
     page.goto(file.as_uri())
-    expect(page.locator(".row")).to_have_count(8)
-    for number in range(1, 9):
+    expect(page.locator(".row")).to_have_count(10)
+    for number in range(1, 11):
         page.evaluate(f"tp.state.set({{number: {number}, tab: 'difference', view: ''}})")
         expect(page.locator(f".detail[data-number='{number}'] .difference")).to_be_visible()
     assert set(page.evaluate(ELEMENTS)) <= OURS

@@ -67,8 +67,8 @@
     return rows;
   }
 
-  /* What changes when there is more of an exchange to see. */
-  function grown(row) { return row ? [row.status, row.chunks, row.how].join() : ''; }
+  /* What changes when there is more of an exchange to see: its columns do not tell of what its client said meanwhile. */
+  function grown(row) { return row ? row.news : 0; }
 
   function Page(props) {
     var model = props.model, store = props.store, state = tp.useStore(store), version = tp.useStore(model.changed).version;

@@ -50,6 +50,7 @@ tp.Model = class {
         this.rows.push(row);
       }
       for (var name of names) row[name] = columns[name][at];
+      row.news = (row.news || 0) + 1;
       row.host = hosts[columns.host[at]];
     }
     this.timeless = this.end() === 0;
