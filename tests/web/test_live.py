@@ -46,8 +46,12 @@ def test_a_recording_is_followed_through_a_lost_line(chromium: Browser, authorit
                 watched = Watched(page, "http://127.0.0.1")
                 expect(page.locator(".row .words")).to_have_count(1)
                 expect(page.locator(".bar .dim").first).to_contain_text("recording · 1 exchange")
+                page.locator(".badge").click()
+                badge = page.locator(".badge:not(.good):not(.bad)")
+                expect(badge).to_contain_text("still recorded: the first")
                 client.post(url, json=ASK)
                 expect(page.locator(".row .what")).to_have_text(["gpt-4o", "gpt-4o"])
+                expect(badge).to_contain_text("still recorded: the first")
 
                 with client.stream("GET", f"{origin.url}/halves") as stream:
                     page.locator(".row", has_text="/halves").click()
@@ -72,6 +76,7 @@ def test_a_recording_is_followed_through_a_lost_line(chromium: Browser, authorit
                         recording.finish()
                         recording.join()
                         expect(page.locator(".bar .dim").first).to_contain_text("complete · 5 exchanges")
+                        expect(page.locator(".badge")).to_have_text("verify")
 
 
 @pytest.fixture

@@ -158,19 +158,20 @@
     }
     async function check() {
       if (state.badge && state.badge.busy) return;
+      var growing = model.tape.recording;
       store.set({ badge: { busy: true, text: 'checking …' } });
       try {
         var found = await tp.verify(await model.source.file(), function (share) { store.set({ badge: { busy: true, text: 'checking ' + Math.round(share * 100) + ' %' } }); });
-        model.hashes = found.hashes || null;
-        store.set({ badge: found.ok ? { good: true, text: 'chain intact: ' + tp.count(found.records, 'record') + (found.sealed ? ', sealed' : ', no seal') } : { bad: true, text: 'CHANGED: ' + found.why } });
-      } catch (error) { store.set({ badge: { bad: true, text: error.message } }); }
+        model.hashes = found.hashes;
+        store.set({ badge: tp.judged(found, growing) });
+      } catch (error) { store.set({ badge: { text: error.message } }); }
     }
     return html`<header class="bar">
       ${model.source.home && html`<a class="home" href="/" title="all tapes of this server">tapes</a>`}
       <h1 title=${tp.spelled(tape.name + (tape.argv.length ? '\n' + tape.argv.join(' ') : ''))}>${tp.spelled(tp.clip(command(tape.argv) || tape.name, 200))}</h1>
       <span class="dim">${state.offline ? tp.spelled(state.offline) : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} ${model.timeless ? '' : ' · ' + tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}${tape.scrubbed ? ' · scrubbed' : ''}</span>
       ${sum.calls > 0 && html`<button class="sum" onClick=${function () { store.set({ pricing: true }); }} title="tokens of the calls that are shown; a table of prices of your own gives what they cost">${tp.count(sum.calls, 'call')}${sum.tokens_in + sum.tokens_out > 0 ? ' · ' + tp.tokens(sum.tokens_in, sum.tokens_out) : ''}${sum.cost === null ? '' : ' · costs ' + tp.money(sum.cost)}</button>`}
-      ${model.diff ? html`<${tp.DiffVerdict} model=${model} store=${store} state=${state} />` : html`<button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash, here in the browser">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>`}
+      ${model.diff ? html`<${tp.DiffVerdict} model=${model} store=${store} state=${state} />` : html`<button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash and the seal, here in the browser; \`tapeproxy verify\` also computes what the exchanges add up to">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>`}
       <span class="grow"></span>
       <input ref=${props.search} class="filter" type="search" placeholder="filter  /" title="words, or status:5 host:api model:gpt lane:worker is:failed; all are in the help" value=${state.query} onInput=${function (event) { store.set({ query: event.target.value }); }} aria-label="filter" />
       <form onSubmit=${look}><input type="search" class="sought" placeholder="in bodies  s" aria-label="search in bodies" /></form>

@@ -40,7 +40,12 @@
         wait = 250;
         why = '';
         if (news.outline && news.whole && news.outline.tape.started_at !== started) { location.reload(); return; }  // another tape has its name now
-        if (news.outline) { model.take(news.outline); if (store.get().badge && !store.get().badge.busy) store.set({ badge: null }); }
+        if (news.outline) {
+          // What was said of the first records stays true of a tape that grows; a seal is something else.
+          var badge = store.get().badge;
+          if (badge && !badge.busy && model.tape.recording !== news.outline.tape.recording) store.set({ badge: null });
+          model.take(news.outline);
+        }
         if (news.labels) model.takeLabels(news.labels, true);
         if (news.at) at = news.at;
         if (store.get().offline) store.set({ offline: null });
