@@ -8,11 +8,13 @@ import agentruns
 import pytest
 from awsframes import frame
 from difftapes import Ask, get, records, run, say, streamed
+from searchcases import ASKS as SEARCHED
+from searchcases import SEARCHES
 
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.decoder import TapeDecoder
 from tapeproxy.tapes.exchanges import Tape, assemble
-from tapeproxy.tapes.records import Clock, Edge, Lane, Note, Value
+from tapeproxy.tapes.records import Clock, Edge, Frame, Lane, Note, Value
 from tapeproxy.web.details import details
 from tapeproxy.web.overview import TICKS, WORDS, labels, outline, ranks
 from tapeproxy.web.searching import find
@@ -188,17 +190,12 @@ def test_an_event_stream_of_aws_has_its_messages_where_they_end() -> None:
     assert (first.get("said"), second["said"]) == (None, "Hi")
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("what IS it", [1]),
-        ("this", [2]),
-        ("service.test", [3, 4]),
-        ("été", [4]),
-        ("b=c", [3]),
-        ("", []),
-        ("nowhere", []),
-    ],
-)
-def test_search_looks_into_urls_and_bodies(text: str, numbers: list[int]) -> None:
-    assert find(run(*ASKS), text) == numbers
+@pytest.mark.parametrize(("text", "numbers"), SEARCHES)
+def test_search_looks_where_people_would_say_that_it_is_said(text: str, numbers: list[int]) -> None:
+    assert find(run(*SEARCHED), text) == numbers
+
+
+def test_search_looks_into_what_passed_on_a_websocket() -> None:
+    tape = run(get("m", "x"))
+    tape.exchanges[0].frames.append(Frame(t=1, of=1, n=0, to="server", type="text", data=b'{"said": "\\u00fcber"}'))
+    assert find(tape, "\u00fcber") == [1]

@@ -12,6 +12,8 @@ import pytest
 from browser import Watched, browser, needs_chromium
 from difftapes import MODEL, Ask, get, records, run, say, streamed, write
 from playwright.sync_api import Browser, Page, expect
+from searchcases import ASKS as SEARCHED
+from searchcases import SEARCHES
 from wstapes import records_of, socket_exchange
 
 from tapeproxy.cli.verify import examine
@@ -92,13 +94,20 @@ def test_the_filter_leaves_what_fits(page: Page) -> None:
     expect(page.locator(".row")).to_have_count(4)
 
 
-def test_a_search_looks_into_bodies(page: Page) -> None:
-    page.locator(".sought").fill("nobody said this")
-    page.keyboard.press("Enter")
-    expect(page.locator(".row")).to_have_count(0)
-    page.locator(".sought").fill("And then?")
+def test_a_search_of_the_single_file_finds_what_the_server_finds(chromium: Browser, tmp_path: Path) -> None:
+    tape = write(tmp_path / "t.tape.jsonl.gz", *SEARCHED)
+    loaded, ending = load(tape)
+    (tmp_path / "run.html").write_bytes(b"".join(single_file(loaded, ending, "t.tape.jsonl.gz", None)))
+    page = chromium.new_page()
+    page.goto((tmp_path / "run.html").as_uri())
+    expect(page.locator(".row")).to_have_count(5)
+    asked = [text for text, _ in SEARCHES if text]
+    found = page.evaluate("asked => Promise.all(asked.map(text => tp.model.source.search(text)))", asked)
+    assert list(zip(asked, found, strict=True)) == [(text, numbers) for text, numbers in SEARCHES if text]
+    page.locator(".sought").fill("this and that")
     page.keyboard.press("Enter")
     expect(page.locator(".row .n")).to_have_text(["2"])
+    page.close()
 
 
 def test_a_stream_plays_as_it_came(page: Page) -> None:

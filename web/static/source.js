@@ -78,11 +78,11 @@ tp.embeddedSource = function () {
     exchange: exchange,
     why: words.all.length ? why : undefined,
     search: async function (text) {
-      var found = [], wanted = text.toLowerCase();
+      var found = [];
       for (var block of blocks.all) {
         var all = await blocks.open(block);
         all.forEach(function (one, at) {
-          if (JSON.stringify(one).toLowerCase().includes(wanted)) found.push(block.from + at);
+          if (tp.says(one, text)) found.push(block.from + at);
         });
         block.made = null;
       }
