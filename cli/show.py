@@ -59,7 +59,8 @@ def command(
     tapeproxy show TAPE --vector       in causal order, with vector clocks: which answers each request knew of
     tapeproxy show TAPE --lane bob     what one thread, task or process asked
 
-    A stream is put together again for OpenAI chat completions and responses, Anthropic messages and Ollama. Tokens in
+    A stream is put together again for OpenAI chat completions and responses, Anthropic messages, Gemini (on Vertex,
+    too), Bedrock's Converse and Ollama. Tokens in
     count the whole prompt, cached parts included. Control characters in what is shown are escaped.
 
     --json prints, for a tape: tape (its path), format, by, started_at, argv, cwd, sealed, canonical, redacted,

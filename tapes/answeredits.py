@@ -54,7 +54,7 @@ class Draft:
     @property
     def events(self) -> EventTexts | None:
         """The events of the body, where it is a stream of them."""
-        return read_events(self.body, self.headers)
+        return read_events(self.body, self.headers, listed=self.dialect is not None and PLACES[self.dialect].listed)
 
 
 def open_draft(exchange: Exchange) -> Draft:
@@ -208,11 +208,13 @@ def _changed_event(text: bytes, path: JsonPath, change: Change) -> bytes | None:
 
 def _added(events: EventTexts, change: Change) -> Edit:
     """One more event, before the `[DONE]` of those that have one."""
-    if any(not event.parts for event in events.events):
+    if events.form == "frames":
         raise UnfitError("no message can be added to an AWS event stream: change one that is there")
     text = change.value.encode() if isinstance(change.value, str) else write_value(change.value)
     last = next((event for event in reversed(events.events) if read_json(event.text)[1]), events.events[-1])
-    if events.lines:
+    if events.form == "list":
+        return Edit(last.end, last.end, b",\n" + text)
+    if events.form == "lines":
         return Edit(last.end, last.end, (b"" if events.body[: last.end].endswith(b"\n") else b"\n") + text + b"\n")
     raw = events.body[last.start : last.end]
     closed = raw.endswith((b"\n\n", b"\r\n\r\n", b"\r\r"))

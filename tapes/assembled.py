@@ -13,8 +13,11 @@ from tapeproxy.tapes.differences import json_differences
 from tapeproxy.tapes.jsonedits import Change, UnfitError, edit_json, write_value
 from tapeproxy.tapes.jsonpaths import JsonPath, Step
 from tapeproxy.tapes.jsonvalues import read_json, write_json
+from tapeproxy.tapes.records import Json
 
 type Keys = tuple[str | int, ...]
+type Events = Sequence[tuple[int, Json]]
+"""The events that are JSON objects, each with its number."""
 
 _MOST: Final = 4096
 """Items that a list may have: an index is a number that somebody sent."""

@@ -14,13 +14,17 @@ import orjson
 
 from tapeproxy.tapes.codings import decode, header
 from tapeproxy.tapes.conversation import Answer, Answered, Asked, Call, Dialect, Message
-from tapeproxy.tapes.dialects import anthropic, ollama, openai_chat, openai_responses
-from tapeproxy.tapes.dialects.shapes import error_of, mapping_of, name_of, text_of
+from tapeproxy.tapes.dialects import anthropic, converse, gemini, ollama, openai_chat, openai_responses
+from tapeproxy.tapes.dialects.shapes import error_of, items_of, mapping_of, name_of, text_of
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.jsonlists import whole_items
 from tapeproxy.tapes.records import Headers, Json
 from tapeproxy.tapes.sse import parse_events, split_json_lines
 
-_DIALECTS = (openai_chat.DIALECT, anthropic.DIALECT, openai_responses.DIALECT, ollama.DIALECT)
+_DIALECTS = (
+    *(openai_chat.DIALECT, anthropic.DIALECT, openai_responses.DIALECT),
+    *(gemini.DIALECT, converse.DIALECT, ollama.DIALECT),
+)
 _PRELUDE = struct.Struct(">III")
 
 
@@ -75,7 +79,7 @@ def read_messages(url: bytes, headers: Headers, body: bytes) -> tuple[Message, .
 
 
 def read_answer(exchange: Exchange) -> Answer:
-    """The JSON objects of the response body: of SSE, JSON lines, an AWS event stream, or a plain JSON object."""
+    """The JSON objects of the response body: of SSE, JSON lines, a list, an AWS event stream, or one plain object."""
     if exchange.response is None:
         return Answer()
     headers, status = exchange.response.headers, exchange.response.status
@@ -86,6 +90,10 @@ def read_answer(exchange: Exchange) -> Answer:
     whole = None if b"event-stream" in kind else _load(body)
     if isinstance(whole, dict) and b"ndjson" not in kind:
         return Answer((whole,), False, status)
+    if isinstance(whole, list):
+        return Answer(tuple(items_of(whole)), True, status)
+    if body.lstrip().startswith(b"[") and b"event-stream" not in kind:
+        return Answer(tuple(_objects(body[start:end] for start, end in whole_items(body))), True, status)
     # Some recorders lose the content type, so the first byte decides: no SSE field begins with a brace.
     if body.lstrip().startswith(b"{"):
         return Answer(tuple(_objects(split_json_lines(body))), True, status)

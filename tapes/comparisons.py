@@ -35,14 +35,22 @@ _MOST: Final = 100
 """Differences of one kind that are looked at."""
 _ASKED_ANEW = re.compile(
     r"body \$(?:(?:\.(?:messages|content|tool_calls|input)\[\d+\])+"
-    r"\.(?:id|call_id|tool_call_id|tool_use_id|item_id|signature)|\.previous_response_id)"
+    r"(?:\.(?:toolUse|toolResult|reasoningContent|reasoningText))*"
+    r"\.(?:id|call_id|tool_call_id|tool_use_id|toolUseId|item_id|signature)"
+    r"|(?:\.(?:contents|parts)\[\d+\])+(?:\.(?:functionCall|functionResponse)\.id|\.thoughtSignature)"
+    r"|\.previous_response_id)"
 )
 _ANSWERED_ANEW = re.compile(
     r"body \$(?:\.(?:id|created|created_at|completed_at|system_fingerprint|service_tier|request_id|usage"
+    r"|responseId|createTime|usageMetadata|metrics"
     r"|total_duration|load_duration|prompt_eval_duration|eval_duration)(?:[.\[].*)?"
-    r"|(?:\.(?:choices|output|content|tool_calls|message)(?:\[\d+\])?)+\.(?:id|call_id|item_id|signature))"
+    r"|(?:\.(?:choices|output|content|tool_calls|message|toolUse|reasoningContent|reasoningText)(?:\[\d+\])?)+"
+    r"\.(?:id|call_id|item_id|toolUseId|signature)"
+    r"|\.candidates\[\d+\](?:\.avgLogprobs|\.content\.parts\[\d+\]\.(?:functionCall\.id|thoughtSignature)))"
 )
-_CONVERSATION = re.compile(r"body \$\.(?:messages|input|instructions|system|prompt)(?:[.\[].*)?$")
+_CONVERSATION = re.compile(
+    r"body \$\.(?:messages|input|instructions|system|prompt|contents|systemInstruction|system_instruction)(?:[.\[].*)?$"
+)
 
 
 @dataclass(frozen=True, slots=True)

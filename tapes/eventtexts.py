@@ -1,8 +1,8 @@
 """The texts of a stream's events and where they stand in its bytes, so that one can be changed and no other.
 
-Server-sent events, JSON lines and AWS event streams; knows their framing, not what an event means. Events count from 0,
-in the order and by the rules of `sse.parse_events`, `split_json_lines` and `aws_payloads`; those that are no JSON, as
-`[DONE]`, count too.
+Server-sent events, JSON lines, AWS event streams and lists whose items come one by one; knows their framing, not what
+an event means. Events count from 0, in the order and by the rules of `sse.parse_events`, `split_json_lines`,
+`aws_payloads` and `whole_items`; those that are no JSON, as `[DONE]`, count too.
 """
 
 import base64
@@ -12,10 +12,11 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from tapeproxy.tapes.codings import header
 from tapeproxy.tapes.eventstreams import messages
+from tapeproxy.tapes.jsonlists import whole_items
 from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.splicing import Edit
@@ -52,11 +53,11 @@ class EventText:
 
 @dataclass(frozen=True, slots=True)
 class EventTexts:
-    """The events of a body. `lines`: they are JSON lines."""
+    """The events of a body. `form`: how they are framed, `sse`, JSON `lines`, a `list` of JSON, or AWS's `frames`."""
 
     body: bytes
     events: Sequence[EventText]
-    lines: bool = False
+    form: Literal["sse", "lines", "list", "frames"] = "sse"
 
     def edits(self, changed: Mapping[int, bytes | None]) -> list[Edit]:
         """The edits of the body that give events other texts, or take them out (None)."""
@@ -64,23 +65,39 @@ class EventTexts:
         for number, new in sorted(changed.items()):
             event = self.events[number]
             if new is None:
-                out.append(Edit(event.start, event.end, b""))
+                out.append(Edit(*self._place(number, changed), b""))
             elif new != event.text:
-                out += event.replaced(self.body, new)
+                whole = Edit(event.start, event.end, new)
+                out += [_narrowed(self.body, whole)] if self.form == "list" else event.replaced(self.body, new)
         return out
 
+    def _place(self, number: int, changed: Mapping[int, bytes | None]) -> tuple[int, int]:
+        """What goes with an event that is taken out: of an item of a list, the comma before it, or else after it."""
+        event = self.events[number]
+        if self.form != "list":
+            return event.start, event.end
+        if any(changed.get(before, b"") is not None for before in range(number)):
+            return self.events[number - 1].end, event.end
+        return event.start, event.end if number + 1 == len(self.events) else self.events[number + 1].start
 
-def read_events(body: bytes, headers: Headers) -> EventTexts | None:
-    """The events of a decoded body; None when it is no stream of events. What it is, is told as `read_answer` does."""
+
+def read_events(body: bytes, headers: Headers, *, listed: bool = False) -> EventTexts | None:
+    """The events of a decoded body; None when it is no stream of events. What it is, is told as `read_answer` does.
+
+    `listed`: a JSON list is a stream of its items.
+    """
     kind = header(headers, b"content-type").lower()
     if b"vnd.amazon.eventstream" in kind:
-        return EventTexts(body, list(_frames(body)))
+        return EventTexts(body, list(_frames(body)), "frames")
+    if listed and b"event-stream" not in kind and body.lstrip().startswith(b"["):
+        items = [EventText(start, end, body[start:end], ((start, end),)) for start, end in whole_items(body)]
+        return EventTexts(body, items, "list") if items and all(map(_is_object, items)) else None
     if b"event-stream" not in kind and b"ndjson" not in kind and read_json(body)[1]:
         return None
     if body.lstrip().startswith(b"{"):
         lines = list(_json_lines(body))
         # One value over several lines that was cut short has no line that is one.
-        return EventTexts(body, lines, lines=True) if b"ndjson" in kind or any(map(_is_object, lines)) else None
+        return EventTexts(body, lines, "lines") if b"ndjson" in kind or any(map(_is_object, lines)) else None
     events = list(_events(body))
     return EventTexts(body, events) if events and (b"event-stream" in kind or _looks_framed(body)) else None
 

@@ -6,14 +6,17 @@ import orjson
 
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.conversation import Call
-from tapeproxy.tapes.dialects.shapes import items_of, mapping_of, name_of, written
+from tapeproxy.tapes.dialects.shapes import mapping_of, written
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.toollists import declared, tool_name
 
 # What each dialect reads as part of the conversation.
 _CONVERSATION = {
     "openai-chat": {"messages"},
     "openai-responses": {"input", "instructions"},
     "anthropic": {"messages", "system"},
+    "gemini": {"contents", "systemInstruction", "system_instruction"},
+    "bedrock-converse": {"messages", "system"},
     "ollama": {"messages", "system", "prompt"},
 }
 _TOOLS = ("tools", "functions")
@@ -34,11 +37,7 @@ def read_parameters(exchange: Exchange, call: Call) -> list[tuple[str, str]]:
 
 def _words(name: str, value: Any) -> str:
     if name in _TOOLS and isinstance(value, list):
-        return ", ".join(_tool_name(tool) for tool in items_of(value)) or "none"
+        return ", ".join(tool_name(tool) or "?" for tool in declared({"tools": value})) or "none"
+    if name == "toolConfig" and (tools := declared({name: value})):  # Bedrock's, which has the tools in it
+        return ", ".join(tool_name(tool) or "?" for tool in tools)
     return "null" if value is None else written(value)
-
-
-def _tool_name(tool: dict[str, Any]) -> str:
-    """A tool's name; of a built-in one, which has none, its type."""
-    nested = mapping_of(tool.get("function")) or mapping_of(tool.get("custom"))
-    return name_of(nested.get("name")) or name_of(tool.get("name")) or name_of(tool.get("type")) or "?"

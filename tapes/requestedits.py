@@ -16,10 +16,13 @@ from tapeproxy.tapes.records import Headers, Request
 
 _LENGTH: Final = b"content-length"
 _SYSTEM_ROLES: Final = ("system", "developer")
-# Where hosts that carry others' dialects have the model: Bedrock, Vertex, Azure.
+# Where the model is named in the path: by Bedrock, by Gemini and on Vertex, on Azure.
 _MODEL_IN_PATH: Final = re.compile(
-    r"(?<=/model/)[^/?]+(?=/invoke)|(?<=/models/)[^/:?]+(?=:)|(?<=/deployments/)[^/?]+(?=/)"
+    r"(?<=/model/)[^/?]+(?=/(?:invoke|converse))|(?<=/models/)(?:(?!%3[aA])[^/:?])+(?=:|%3[aA])"
+    r"|(?<=/deployments/)[^/?]+(?=/)"
 )
+_NOT_IN_BODY: Final = ("gemini", "bedrock-converse")
+"""Dialects whose bodies name no model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,11 @@ def change_system(request: Request, text: str) -> Request:
                 return _with_message(body.data, "messages", value, {"role": "system", "content": text})
             case "anthropic" | "ollama":
                 return edit_json(body.data, parse_path("$.system"), Change("set", text))
+            case "bedrock-converse":
+                return edit_json(body.data, parse_path("$.system"), Change("set", [{"text": text}]))
+            case "gemini":
+                name = "system_instruction" if "system_instruction" in value else "systemInstruction"
+                return edit_json(body.data, parse_path(f"$.{name}"), Change("set", {"parts": [{"text": text}]}))
             case _:
                 raise UnfitError("it is no request to a model that is known, and has no system prompt")
 
@@ -64,15 +72,19 @@ def change_system(request: Request, text: str) -> Request:
 
 
 def change_model(request: Request, name: str) -> Request:
-    """Have another model asked: in the body, and in the URL where the host has it there. Raises UnfitError."""
+    """Have another model asked: in the body, and in the URL where the model is named there. Raises UnfitError."""
     body = _open(request)
     if body.dialect is None:
         raise UnfitError("it is no request to a model that is known, and names none")
     url = request.url.decode("latin-1")
     base, mark, query = url.partition("?")
+    if body.dialect == "gemini":
+        name = name.removeprefix("models/")
     moved = _MODEL_IN_PATH.sub(quote(name, safe=""), base)
     value: Any = read_json(body.data)[0]
-    if "model" in value or moved == base:
+    if body.dialect in _NOT_IN_BODY and not _MODEL_IN_PATH.search(base):
+        raise UnfitError(f"its URL names no model that could be another: {base}")
+    if body.dialect not in _NOT_IN_BODY and ("model" in value or moved == base):
         request = change_request(request, parse_path("$.model"), Change("set", name))
     return replace(request, url=(moved + mark + query).encode("latin-1"))
 

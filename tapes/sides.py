@@ -34,7 +34,9 @@ _HEADERS = frozenset(
 )
 """Of an answer's headers, those that clients act on; others tell of the server, and of the moment."""
 
-_ID = re.compile(rb'"(?:id|(?:tool_)?call_id|tool_use_id|item_id|signature|previous_response_id)":"[^"]*"')
+_ID = re.compile(
+    rb'"(?:id|(?:tool_)?call_id|tool_use_id|toolUseId|item_id|signature|thoughtSignature|previous_response_id)":"[^"]*"'
+)
 
 
 @dataclass(slots=True)

@@ -12,6 +12,8 @@ from tapeproxy.tapes.records import Headers, Json
 
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 
+_WITHIN: Final = ("function", "custom", "toolSpec")
+
 type ToolList = dict[str, Json]
 """Tools by name, in their order."""
 
@@ -21,15 +23,28 @@ def offered(headers: Headers, body: bytes) -> ToolList:
     if b'"tools"' not in (plain := decode(body, headers).data):
         return {}
     asked = mapping_of(read_json(plain)[0])
-    found: ToolList = {}
-    for tool in (*items_of(asked.get("tools")), *_bedrock(asked)):
-        declared = items_of(tool.get("functionDeclarations")) or items_of(tool.get("function_declarations"))
-        for one in declared or [tool]:
-            inner = mapping_of(one.get("function")) or mapping_of(one.get("toolSpec")) or one
-            name = name_of(inner.get("name")) or name_of(inner.get("type"))
-            if name is not None:
-                found[name] = inner
+    return {name: inner for name, inner in map(_named, declared(asked)) if name is not None}
+
+
+def declared(asked: Json) -> list[Json]:
+    """The tools of a request to a model, one by one, each as the provider has it; Gemini has several in one."""
+    found: list[Json] = []
+    for tool in (*items_of(asked.get("tools")), *items_of(mapping_of(asked.get("toolConfig")).get("tools"))):
+        several = items_of(tool.get("functionDeclarations")) or items_of(tool.get("function_declarations"))
+        found += several or [tool]
     return found
+
+
+def tool_name(tool: Json) -> str | None:
+    """A tool's name; of one that the provider runs itself, which has none, its type, or the field that it is in."""
+    return _named(tool)[0]
+
+
+def _named(tool: Json) -> tuple[str | None, Json]:
+    """A tool's name, and what says it."""
+    inner = next((found for kind in _WITHIN if (found := mapping_of(tool.get(kind)))), tool)
+    name = name_of(inner.get("name")) or name_of(tool.get("type"))
+    return name or (next(iter(tool)) if len(tool) == 1 and inner is tool else None), inner
 
 
 def listed(exchange: Exchange) -> ToolList:
@@ -62,7 +77,3 @@ def _listing(words: Iterable[str]) -> str:
 
 def _written(value: Any) -> bytes | None:
     return write_json(value)
-
-
-def _bedrock(asked: Json) -> list[Json]:
-    return items_of(mapping_of(asked.get("toolConfig")).get("tools"))

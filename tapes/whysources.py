@@ -9,7 +9,6 @@ from urllib.parse import unquote_plus
 from tapeproxy.tapes.answeredits import assemble, open_draft
 from tapeproxy.tapes.assembled import Keys, path_of
 from tapeproxy.tapes.codings import decode, looks_like_text
-from tapeproxy.tapes.eventtexts import read_events
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.folding import Folded
 from tapeproxy.tapes.jsonvalues import read_json
@@ -147,10 +146,10 @@ def told_by_values(tape: Tape) -> list[Told]:
 
 
 def _answer_leaves(exchange: Exchange, headers: Headers) -> Iterator[Leaf]:
-    body = decode(exchange.response_body, headers).data
-    events = read_events(body, headers)
+    draft = open_draft(exchange)
+    events = draft.events
     if events is not None:
-        assembled = assemble(open_draft(exchange), events)
+        assembled = assemble(draft, events)
         if assembled is not None:
             for keys, slot in assembled.slots.items():
                 value = slot.text if slot.deltas else slot.copies[-1].value
@@ -163,7 +162,7 @@ def _answer_leaves(exchange: Exchange, headers: Headers) -> Iterator[Leaf]:
     found = [*body_leaves(exchange.response_body, headers)]
     yield from found
     if found and found[0].keys:
-        yield Leaf((), "body", _text(body))
+        yield Leaf((), "body", _text(draft.body))
 
 
 def _text(data: bytes) -> str:

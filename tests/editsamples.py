@@ -16,7 +16,16 @@ URLS = {
     "anthropic": "https://api.anthropic.com/v1/messages",
     "openai-responses": "https://api.openai.com/v1/responses",
     "ollama": "http://127.0.0.1:11434/api/chat",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/models/m-1:streamGenerateContent?alt=sse",
+    "gemini list": "https://aiplatform.googleapis.com/v1/publishers/google/models/m-1:streamGenerateContent",
+    "converse": "https://bedrock-runtime.us-east-1.amazonaws.com/model/m-1/converse-stream",
+    "bedrock": "https://bedrock-runtime.us-east-1.amazonaws.com/model/m-1/invoke-with-response-stream",
 }
+STREAMS = [*URLS]
+ASKED_GEMINI: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+ASKED_CONVERSE: dict[str, Any] = {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}
+EVENTS = "text/event-stream; charset=utf-8"
+FRAMES = "application/vnd.amazon.eventstream"
 ASKED: dict[str, Any] = {"model": "m-1", "messages": [{"role": "user", "content": "hi"}]}
 ASKED_RESPONSES: dict[str, Any] = {"model": "m-1", "input": "hi"}
 
@@ -175,19 +184,63 @@ def bedrock_stream(texts: Sequence[str], arguments: Sequence[str] = ()) -> list[
     return [wrapped(event) for event in anthropic_events(texts, arguments)]
 
 
+def gemini_events(texts: Sequence[str], arguments: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Answers with a piece each; a call comes whole."""
+    parts: list[dict[str, Any]] = [{"text": text} for text in texts]
+    if arguments:
+        parts.append(
+            {"functionCall": {"name": "look", "args": json.loads("".join(arguments))}, "thoughtSignature": "s"}
+        )
+    events: list[dict[str, Any]] = []
+    for part in parts:
+        usage = {"promptTokenCount": 3, "candidatesTokenCount": 9, "totalTokenCount": 12}
+        candidate = {"content": {"parts": [part], "role": "model"}, "index": 0}
+        events.append({"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m-1", "responseId": "r"})
+    events[-1]["candidates"][0]["finishReason"] = "STOP"
+    return events
+
+
+def gemini_list(texts: Sequence[str], arguments: Sequence[str] = ()) -> list[bytes]:
+    """The same as one JSON list, indented as the service does it, an item a piece."""
+    items = [json.dumps(event, indent=2).encode() for event in gemini_events(texts, arguments)]
+    pieces = [b"[" + items[0], *(b"\n,\r\n" + item for item in items[1:])]
+    return [*pieces[:-1], pieces[-1] + b"\n]\n"]
+
+
+def converse_stream(texts: Sequence[str], arguments: Sequence[str] = ()) -> list[bytes]:
+    events: list[dict[str, Any]] = [{"role": "assistant", "p": "abc"}]
+    index = 0
+    if texts:
+        events += [{"contentBlockIndex": 0, "delta": {"text": text}, "p": "ab"} for text in texts]
+        events.append({"contentBlockIndex": 0})
+        index = 1
+    if arguments:
+        use = {"toolUseId": "t1", "name": "look"}
+        events.append({"contentBlockIndex": index, "start": {"toolUse": use}})
+        events += [{"contentBlockIndex": index, "delta": {"toolUse": {"input": text}}} for text in arguments]
+        events.append({"contentBlockIndex": index})
+    events.append({"stopReason": "tool_use" if arguments else "end_turn"})
+    events.append({"usage": {"inputTokens": 3, "outputTokens": 9, "totalTokens": 12}, "metrics": {"latencyMs": 1}})
+    return [frame(json.dumps(event).encode()) for event in events]
+
+
 def streamed(kind: str, texts: Sequence[str], arguments: Sequence[str] = (), coding: str = "") -> Exchange:
     """An exchange with the stream of a dialect; `bedrock` is Anthropic's in AWS frames."""
-    if kind == "bedrock":
-        url = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m-1/invoke-with-response-stream"
-        asked = {"anthropic_version": "v", "messages": ASKED["messages"]}
-        body = bedrock_stream(texts, arguments)
-        return answered(body, "application/vnd.amazon.eventstream", url=url, asked=asked, coding=coding)
-    maker = {
-        "openai-chat": chat_stream,
-        "anthropic": anthropic_stream,
-        "openai-responses": responses_stream,
-        "ollama": ollama_stream,
+    maker, media = {
+        "openai-chat": (chat_stream, EVENTS),
+        "anthropic": (anthropic_stream, EVENTS),
+        "openai-responses": (responses_stream, EVENTS),
+        "ollama": (ollama_stream, "application/x-ndjson"),
+        "gemini": (lambda *given: sse(gemini_events(*given)), EVENTS),
+        "gemini list": (gemini_list, "application/json; charset=UTF-8"),
+        "converse": (converse_stream, FRAMES),
+        "bedrock": (bedrock_stream, FRAMES),
     }[kind]
-    asked = ASKED_RESPONSES if kind == "openai-responses" else ASKED
-    media = "application/x-ndjson" if kind == "ollama" else "text/event-stream; charset=utf-8"
+    asked = {
+        "openai-responses": ASKED_RESPONSES,
+        "gemini": ASKED_GEMINI,
+        "gemini list": ASKED_GEMINI,
+        "converse": ASKED_CONVERSE,
+        "bedrock": {"anthropic_version": "v", "messages": ASKED["messages"]},
+    }.get(kind, ASKED)
     return answered(maker(texts, arguments), media, url=URLS[kind], asked=asked, coding=coding)

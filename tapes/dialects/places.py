@@ -3,31 +3,24 @@
 The assembled answer looks as the provider's answer does when it is not streamed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from tapeproxy.tapes.assembled import Assembled, Keys, Piece
-from tapeproxy.tapes.dialects.shapes import count_of, items_of, mapping_of, text_of
+from tapeproxy.tapes.assembled import Assembled, Events, Keys, Piece
+from tapeproxy.tapes.dialects import converseplaces, geminiplaces
+from tapeproxy.tapes.dialects.shapes import count_of, items_of, mapping_of, numbered, text_of
 from tapeproxy.tapes.records import Json
-
-type Events = Sequence[tuple[int, Json]]
-"""The events that are JSON objects, each with its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """One dialect's places. `words`: those of the assistant's texts in a plain answer."""
+    """One dialect's places. `words`: those of the assistant's texts in a plain answer. `listed`: its stream may be a
+    JSON list."""
 
     assemble: Callable[[Events], Assembled]
     words: Callable[[Json], Iterator[Keys]]
-
-
-def _numbered(value: Any) -> Iterator[tuple[int, Json]]:
-    """The objects of a list, with their places in it."""
-    for at, item in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(item, dict):
-            yield at, item
+    listed: bool = False
 
 
 # --- OpenAI chat completions ---------------------------------------------------------------------------------------
@@ -39,7 +32,7 @@ def _assemble_chat(events: Events) -> Assembled:
         for key, value in event.items():
             if key != "choices" and value is not None:
                 out.copy((key,), Piece(number, (key,), value))
-        for at, choice in _numbered(event.get("choices")):
+        for at, choice in numbered(event.get("choices")):
             keys: Keys = ("choices", count_of(choice.get("index")) or 0)
             _take_choice(out, number, keys, ("choices", at), choice)
     return out
@@ -56,7 +49,7 @@ def _take_choice(out: Assembled, number: int, keys: Keys, place: Keys, choice: J
     for key in ("reasoning", "reasoning_content", "content", "refusal"):
         if isinstance(text := delta.get(key), str):
             out.delta((*keys, key), Piece(number, (*place, key), text), words=key == "content")
-    for at, call in _numbered(delta.get("tool_calls")):
+    for at, call in numbered(delta.get("tool_calls")):
         index = call.get("index")
         index = index if type(index) is int else at
         _take_call(out, number, (*keys, "tool_calls", index), (*place, "tool_calls", at), call)
@@ -77,12 +70,12 @@ def _take_call(out: Assembled, number: int, keys: Keys, place: Keys, call: Json)
 
 
 def _chat_words(answer: Json) -> Iterator[Keys]:
-    for at, choice in _numbered(answer.get("choices")):
+    for at, choice in numbered(answer.get("choices")):
         content = mapping_of(choice.get("message")).get("content")
         keys: Keys = ("choices", at, "message", "content")
         if isinstance(content, str):
             yield keys
-        yield from ((*keys, n, "text") for n, part in _numbered(content) if part.get("type") == "text")
+        yield from ((*keys, n, "text") for n, part in numbered(content) if part.get("type") == "text")
 
 
 # --- Anthropic messages --------------------------------------------------------------------------------------------
@@ -127,7 +120,7 @@ def _take_block(out: Assembled, number: int, keys: Keys, block: Json) -> None:
 
 
 def _message_words(answer: Json) -> Iterator[Keys]:
-    return (("content", n, "text") for n, block in _numbered(answer.get("content")) if block.get("type") == "text")
+    return (("content", n, "text") for n, block in numbered(answer.get("content")) if block.get("type") == "text")
 
 
 # --- OpenAI responses ----------------------------------------------------------------------------------------------
@@ -183,8 +176,8 @@ def _take_text(out: Assembled, number: int, event: Json, stage: str, keys: Keys,
 
 
 def _response_words(answer: Json) -> Iterator[Keys]:
-    for at, item in _numbered(answer.get("output")):
-        for n, part in _numbered(item.get("content")):
+    for at, item in numbered(answer.get("output")):
+        for n, part in numbered(item.get("content")):
             if part.get("type") == "output_text":
                 yield "output", at, "content", n, "text"
 
@@ -225,5 +218,7 @@ PLACES: Final = {
     "openai-chat": Places(_assemble_chat, _chat_words),
     "anthropic": Places(_assemble_messages, _message_words),
     "openai-responses": Places(_assemble_response, _response_words),
+    "gemini": Places(geminiplaces.assemble, geminiplaces.words, listed=True),
+    "bedrock-converse": Places(converseplaces.assemble, converseplaces.words),
     "ollama": Places(_assemble_ollama, _ollama_words),
 }

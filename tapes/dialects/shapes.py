@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -25,6 +25,13 @@ def mapping_of(value: Any) -> Json:
 def items_of(value: Any) -> list[Json]:
     """The objects of a list; nothing for anything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def numbered(value: Any) -> Iterator[tuple[int, Json]]:
+    """The objects of a list, with their places in it."""
+    for at, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, dict):
+            yield at, item
 
 
 def text_of(value: Any) -> str:

@@ -7,7 +7,7 @@ https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-client-span
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -42,8 +42,14 @@ _PROVIDERS: Final = (
     (r"api\.x\.ai", "x_ai"),
     (r".*\.ml\.cloud\.ibm\.com", "ibm.watsonx.ai"),
 )
-_DIALECTS: Final = {"openai-chat": "openai", "openai-responses": "openai"}
+_DIALECTS: Final = {
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "gemini": "gcp.gemini",
+    "bedrock-converse": "aws.bedrock",
+}
 """Who made a dialect, where it is not called so."""
+_OPERATIONS: Final = {"gemini": "generate_content"}
 
 
 def chat(exchange: Exchange, *, content: bool) -> tuple[str, Attributes] | None:
@@ -56,7 +62,7 @@ def chat(exchange: Exchange, *, content: bool) -> tuple[str, Attributes] | None:
     body = _body(exchange)
     host, port = _server(exchange)
     path = exchange.request.url.partition(b"?")[0]
-    operation = "text_completion" if path.endswith(b"/api/generate") else "chat"
+    operation = "text_completion" if path.endswith(b"/api/generate") else _OPERATIONS.get(dialect.name, "chat")
     told: dict[str, Any] = {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": _provider(host, _DIALECTS.get(dialect.name, dialect.name)),
@@ -167,14 +173,15 @@ def _body(exchange: Exchange) -> Json:
 
 
 def _parameters(body: Json) -> dict[str, Any]:
-    """What the request asks of the model; providers share most names. Ollama's are in `options`."""
-    given = mapping_of(body.get("options")) | body
+    """What the request asks of the model; providers share most names, and some have them a level down."""
+    within = ("options", "generationConfig", "generation_config", "inferenceConfig")
+    given = {_snake(name): value for part in (*map(body.get, within), body) for name, value in mapping_of(part).items()}
     stops = given.get("stop", given.get("stop_sequences"))
     limits = (
         count_of(given.get(name))
         for name in ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
     )
-    choices = count_of(given.get("n"))
+    choices = count_of(given.get("n", given.get("candidate_count")))
     return {
         "gen_ai.output.type": _output_type(given),
         "gen_ai.request.choice.count": choices if choices != 1 else None,
@@ -192,9 +199,17 @@ def _parameters(body: Json) -> dict[str, Any]:
     }
 
 
+def _snake(name: str) -> str:
+    """A name as most providers write it: `topP` is `top_p`."""
+    return re.sub("(?<=[a-z])[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+_MIMES: Final = {"application/json": "json_object", "text/plain": "text"}
+
+
 def _output_type(given: Json) -> str | None:
     wanted = mapping_of(given.get("response_format")) or mapping_of(mapping_of(given.get("text")).get("format"))
-    kind = name_of(wanted.get("type"))
+    kind = name_of(wanted.get("type")) or _MIMES.get(name_of(given.get("response_mime_type")) or "")
     return {"json_object": "json", "json_schema": "json", "text": "text"}.get(kind or "")
 
 
@@ -213,8 +228,9 @@ def _response(exchange: Exchange, answered: Answered, *, streamed: bool) -> dict
         "gen_ai.usage.output_tokens": answered.tokens_out,
     }
     for part in _answer_parts(exchange):
-        told["gen_ai.response.id"] = told["gen_ai.response.id"] or name_of(part.get("id"))
-        told |= {name: count for name, count in _details(mapping_of(part.get("usage"))) if count is not None}
+        told["gen_ai.response.id"] = told["gen_ai.response.id"] or name_of(part.get("id", part.get("responseId")))
+        usage = mapping_of(part.get("usage")) or mapping_of(part.get("usageMetadata"))
+        told |= {name: count for name, count in _details(usage) if count is not None}
     return told
 
 
@@ -222,17 +238,26 @@ def _answer_parts(exchange: Exchange) -> Iterator[Json]:
     """The objects of an answer that say something of it as a whole: themselves, `message` and `response` within."""
     for one in read_answer(exchange).objects:
         within = mapping_of(one.get("message")), mapping_of(one.get("response"))
-        yield from (part for part in (*within, one) if "usage" in part or "id" in part)
+        yield from (part for part in (*within, one) if part.keys() & {"usage", "id", "usageMetadata", "responseId"})
 
 
 def _details(usage: Json) -> Iterator[tuple[str, int | None]]:
     """Which tokens were cached, and which were thoughts: each a part of the whole count."""
     asked = mapping_of(usage.get("prompt_tokens_details")) or mapping_of(usage.get("input_tokens_details"))
     given = mapping_of(usage.get("completion_tokens_details")) or mapping_of(usage.get("output_tokens_details"))
-    read = usage.get("cache_read_input_tokens", asked.get("cached_tokens"))
-    yield "gen_ai.usage.cache_read.input_tokens", count_of(read)
-    yield "gen_ai.usage.cache_write.input_tokens", count_of(usage.get("cache_creation_input_tokens"))
-    yield "gen_ai.usage.reasoning.output_tokens", count_of(given.get("reasoning_tokens"))
+    read = (
+        asked.get("cached_tokens"),
+        *map(usage.get, ("cache_read_input_tokens", "cacheReadInputTokens", "cachedContentTokenCount")),
+    )
+    yield "gen_ai.usage.cache_read.input_tokens", _first_count(read)
+    written = map(usage.get, ("cache_creation_input_tokens", "cacheWriteInputTokens"))
+    yield "gen_ai.usage.cache_write.input_tokens", _first_count(written)
+    thoughts = (given.get("reasoning_tokens"), usage.get("thoughtsTokenCount"))
+    yield "gen_ai.usage.reasoning.output_tokens", _first_count(thoughts)
+
+
+def _first_count(values: Iterable[Any]) -> int | None:
+    return next((count for value in values if (count := count_of(value)) is not None), None)
 
 
 def _number(value: Any) -> float | None:

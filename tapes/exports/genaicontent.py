@@ -3,26 +3,29 @@
 https://github.com/open-telemetry/semantic-conventions-genai/tree/main/model/gen-ai
 """
 
-from typing import Any
+from typing import Any, Final
 
 from tapeproxy.tapes.conversation import Answered, Asked, Media, Message, Part, Text, Thought, ToolCall, ToolResult
-from tapeproxy.tapes.dialects.shapes import items_of, mapping_of, name_of
+from tapeproxy.tapes.dialects.shapes import mapping_of, name_of
 from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.records import Json
+from tapeproxy.tapes.toollists import declared
+
+_APART: Final = frozenset({"system", "instructions", "systemInstruction", "system_instruction"})
+"""Fields that instructions have of their own."""
 
 
 def said(body: Json, asked: Asked, answered: Answered) -> dict[str, Any]:
     """What was said. Instructions that are a field of the request of their own are not part of the conversation."""
     messages = asked.messages
-    apart = (
-        messages[:1]
-        if ("system" in body or "instructions" in body) and messages[:1] and messages[0].role == "system"
-        else ()
-    )
+    apart = messages[:1] if body.keys() & _APART and messages[:1] and messages[0].role == "system" else ()
     tools = [
         {"type": name_of(one.get("type")) or "function", "name": name}
-        for one in items_of(body.get("tools"))
-        if (name := name_of(mapping_of(one.get("function")).get("name")) or name_of(one.get("name")))
+        for one in declared(body)
+        if (
+            name := name_of(mapping_of(one.get("function") or one.get("toolSpec")).get("name"))
+            or name_of(one.get("name"))
+        )
     ]
     return {
         "gen_ai.system_instructions": [_part(part) for message in apart for part in message.parts] or None,

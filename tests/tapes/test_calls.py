@@ -19,6 +19,8 @@ PATHS = [
     "https://api.openai.com/v1/responses",
     "https://api.anthropic.com/v1/messages",
     "https://h/model/m/invoke",
+    "https://h/model/m/converse",
+    "https://h/v1beta/models/m:streamGenerateContent",
     "http://h/api/chat",
     "http://h/api/generate",
 ]
@@ -55,8 +57,14 @@ SSE = b"".join(b": ping\n\ndata: " + json.dumps(delta).encode() + b"\n\n" for de
         (SSE[:-40], "", "Hel"),
         (b"\n".join(json.dumps(delta).encode() for delta in DELTAS), "application/x-ndjson", "Hello"),
         (b"\n".join(json.dumps(delta).encode() for delta in DELTAS), "", "Hello"),
+        (json.dumps(DELTAS, indent=1).encode(), "application/json", "Hello"),
+        (json.dumps([*DELTAS, {"cut": "}]"}]).encode()[:-4], "application/json", "Hello"),
+        (json.dumps(DELTAS).encode()[:-6], "", "Hel"),
     ],
-    ids=["SSE", "no type", "CRLF", "gzip and no header", "cut", "ndjson", "ndjson, no type"],
+    ids=[
+        *("SSE", "no type", "CRLF", "gzip and no header", "cut", "ndjson", "ndjson, no type"),
+        *("list", "list, cut in a string", "list, cut"),
+    ],
 )
 def test_a_stream_in_any_framing(body: bytes, kind: str, text: str) -> None:
     call = read_call(exchange(CHAT, ASKED, body, kind))
@@ -147,6 +155,8 @@ KEYS = st.sampled_from(
         "tool_use_id",
         "partial_json",
         "thinking",
+        *("contents", "parts", "functionCall", "functionResponse", "inlineData", "candidates", "systemInstruction"),
+        *("toolUse", "toolResult", "reasoningContent", "image", "contentBlockIndex", "start", "usageMetadata"),
     ]
 )
 KINDS = st.sampled_from(
@@ -184,9 +194,14 @@ OBJECTS = st.dictionaries(KEYS, JSON | KINDS, max_size=7)
 
 @given(st.sampled_from(PATHS), st.sampled_from(TYPES), OBJECTS, st.lists(JSON | OBJECTS, max_size=4))
 def test_any_json_gives_a_call_or_none(path: str, kind: str, asked: dict[str, Any], answers: list[Any]) -> None:
-    asked = {"messages": [asked], "input": [asked], "anthropic_version": ""} | asked
+    asked = {"messages": [asked], "input": [asked], "contents": [asked], "anthropic_version": ""} | asked
     lines = [json.dumps(answer).encode() for answer in answers]
-    for body in (b"\n".join(lines), b"".join(b"data: " + line + b"\n\n" for line in lines), *lines):
+    for body in (
+        b"\n".join(lines),
+        b"[" + b",".join(lines),
+        b"".join(b"data: " + line + b"\n\n" for line in lines),
+        *lines,
+    ):
         call = read_call(exchange(path, asked, body, kind))
         assert call is None or isinstance(call.dialect, str)
 
@@ -194,7 +209,7 @@ def test_any_json_gives_a_call_or_none(path: str, kind: str, asked: dict[str, An
 @given(st.sampled_from(PATHS), st.sampled_from(TYPES), st.binary(max_size=200), st.binary(max_size=200))
 def test_any_bytes_give_a_call_or_none(path: str, kind: str, asked: bytes, answer: bytes) -> None:
     read_call(exchange(path, asked, answer, kind))
-    read_call(exchange(path, {"messages": [], "input": "", "anthropic_version": ""}, answer, kind))
+    read_call(exchange(path, {"messages": [], "input": "", "contents": [], "anthropic_version": ""}, answer, kind))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -204,7 +219,7 @@ def test_json_nested_deeply_is_no_danger(path: str, kind: str) -> None:
     deep: Any = []
     for _ in range(480):
         deep = [{"type": kind, field: deep}]
-    asked = {"messages": deep, "input": deep, "system": deep, "anthropic_version": ""}
+    asked = {"messages": deep, "input": deep, "system": deep, "contents": deep, "anthropic_version": ""}
     answer = {"type": "message", "content": deep, "output": deep, "message": deep[0]}
     call = read_call(exchange(path, asked, json.dumps(answer).encode()))
     assert call is not None

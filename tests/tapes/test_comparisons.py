@@ -1,5 +1,6 @@
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +43,39 @@ def tools(*ids: str) -> Ask:
 
 
 JSON = (agentruns.JSON_TYPE,)
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent"
+CONVERSE = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse"
+
+
+def gemini(mark: str, text: str = "hi", answer: str = "Yes.") -> Ask:
+    """A turn after a call of a function; `mark` is in all that Gemini makes up anew."""
+    call = {"functionCall": {"name": "add", "args": {}, "id": mark}, "thoughtSignature": mark}
+    result = {"functionResponse": {"name": "add", "response": {"a": 1}, "id": mark}}
+    contents = [{"role": "user", "parts": [{"text": text}]}, {"role": "model", "parts": [call]}, {"parts": [result]}]
+    parts = [{"text": answer, "thoughtSignature": mark}, {"functionCall": {"name": "add", "args": {}, "id": mark}}]
+    back = {
+        "candidates": [{"content": {"parts": parts}, "avgLogprobs": len(mark)}],
+        "usageMetadata": {"promptTokenCount": len(mark)},
+        "responseId": mark,
+        "createTime": mark,
+    }
+    return Ask("m", GEMINI, {"contents": contents}, json.dumps(back).encode(), headers=JSON)
+
+
+def converse(mark: str, text: str = "hi", answer: str = "Yes.") -> Ask:
+    """The same of Bedrock."""
+    thought = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": mark}}}
+    use = {"toolUse": {"toolUseId": mark, "name": "add", "input": {}}}
+    result = {"toolResult": {"toolUseId": mark, "content": [{"text": "1"}]}}
+    messages = [
+        {"role": "user", "content": [{"text": text}]},
+        {"role": "assistant", "content": [thought, use]},
+        {"role": "user", "content": [result]},
+    ]
+    said = {"role": "assistant", "content": [thought, {"text": answer}, use]}
+    numbers = {"usage": {"inputTokens": len(mark)}, "metrics": {"latencyMs": len(mark)}}
+    back = json.dumps({"output": {"message": said}, "stopReason": "end_turn"} | numbers).encode()
+    return Ask("m", CONVERSE, {"messages": messages}, back, headers=JSON)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +106,10 @@ JSON = (agentruns.JSON_TYPE,)
         (tools("a1", "a2", "a1", "a2"), tools("b1", "b2", "b1", "b2"), ()),
         (tools("a1", "a2", "a1", "a2"), tools("b1", "b2", "b2", "b1"), ("request",)),
         (tools("a1", "a2", "a1", "a2"), tools("b1", "b1", "b1", "b1"), ("request",)),
+        (gemini("a"), gemini("bb"), ()),
+        (gemini("a"), gemini("bb", "ho", "No."), ("request", "response")),
+        (converse("a"), converse("bb"), ()),
+        (converse("a"), converse("bb", "ho", "No."), ("request", "response")),
     ],
 )
 def test_what_of_an_exchange_is_another(ours: Ask, theirs: Ask, expected: tuple[str, ...]) -> None:
@@ -113,6 +151,15 @@ def test_the_context_is_told_as_messages_and_the_rest_by_path() -> None:
     assert [(one.where, one.taped, one.asked) for one in found.request] == [("body $.temperature", "0.5", "0.9")]
     assert [len(side) for side in found.messages] == [2, 3]
     assert found.response == ()
+
+
+@pytest.mark.parametrize("made", [gemini, converse])
+def test_the_context_is_told_of_every_provider(made: Callable[..., Ask]) -> None:
+    found = told(made("a"), made("bb", "ho"))
+    assert [(one.kind, one.asked, one.text) for one in found.context if one.asked == 0] == [
+        ("changed", 0, "[-hi-]{+ho+}")
+    ]
+    assert found.request == ()
 
 
 def test_an_answer_is_told_by_path() -> None:

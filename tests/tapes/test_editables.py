@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from editsamples import ASKED, URLS, answered, streamed
+from editsamples import ASKED, STREAMS, URLS, answered, streamed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +61,7 @@ def test_a_stream_with_more_than_a_text_is_shown_as_the_answer_it_adds_up_to() -
     assert call is not None and call.answer is not None and call.answer.text == "A lake."
 
 
-@pytest.mark.parametrize("kind", ["openai-chat", "anthropic", "openai-responses", "ollama", "bedrock"])
+@pytest.mark.parametrize("kind", STREAMS)
 def test_a_stream_of_words_alone_is_its_text(kind: str) -> None:
     assert editable(streamed(kind, ["a", "b\n"])) == Editable("words", "ab\n")
 

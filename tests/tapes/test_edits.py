@@ -6,10 +6,11 @@ import zlib
 from typing import Any
 
 import pytest
-from editsamples import ASKED, URLS, answered, streamed
+from editsamples import ASKED, STREAMS, URLS, answered, streamed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tapeproxy.tapes.answeredits import open_draft
 from tapeproxy.tapes.answers import flaw, render
 from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.codings import decode
@@ -17,10 +18,10 @@ from tapeproxy.tapes.conversation import Text, ToolCall
 from tapeproxy.tapes.edits import apply, parse_edit
 from tapeproxy.tapes.errors import UsageError
 from tapeproxy.tapes.eventstreams import messages
-from tapeproxy.tapes.eventtexts import read_events
 from tapeproxy.tapes.exchanges import Exchange
 
-STREAMS = ["openai-chat", "anthropic", "openai-responses", "ollama", "bedrock"]
+WHOLE_CALLS = ("ollama", "gemini", "gemini list")
+"""Where a call comes whole, and its shape stays."""
 CODINGS = ["", "gzip", "br", "zstd"]
 TEXTS = ["The ", "sea", " is sal", "ty."]
 ARGUMENTS = ['{"ci', 'ty": "', 'Rome"}']
@@ -68,7 +69,7 @@ def test_the_model_says_something_else(kind: str, coding: str) -> None:
     assert read_call(out).stop == read_call(exchange).stop  # type: ignore[union-attr]  # `said` read them
     assert read_call(out).tokens_out == 9  # type: ignore[union-attr]
     assert [chunk.t for chunk in out.chunks] == [chunk.t for chunk in exchange.chunks]
-    before, after = (read_events(plain(one), one.response.headers) for one in (exchange, out))  # type: ignore[union-attr]
+    before, after = (open_draft(one).events for one in (exchange, out))
     assert before is not None and after is not None
     assert len(before.events) == len(after.events)
 
@@ -95,7 +96,7 @@ def test_a_new_text_reassembles_exactly(kind: str, old: list[str], new: str) -> 
     assert said(out) == new
     assert arguments(out) == {"city": "Rome"}
     assert len(out.chunks) == len(exchange.chunks)
-    if kind == "bedrock":
+    if kind in ("bedrock", "converse"):
         body = out.response_body
         assert sum(end - start for start, end in messages(body)) == len(body)
         for start, end in messages(body):
@@ -135,12 +136,16 @@ def test_a_text_keeps_its_deltas_in_proportion() -> None:
     assert deltas == [b"abcd", b"efghijkl", b"mnop"]
 
 
+GEMINI_PATHS = ("$.candidates[0].content.parts[0].text", "$.candidates[0].content.parts[1].functionCall.args")
 PATHS = {
     "openai-chat": ("$.choices[0].message.content", "$.choices[0].message.tool_calls[0].function.arguments"),
     "anthropic": ("$.content[0].text", "$.content[1].input"),
     "bedrock": ("$.content[0].text", "$.content[1].input"),
     "openai-responses": ("$.output[0].content[0].text", "$.output[1].arguments"),
     "ollama": ("$.message.content", "$.message.tool_calls[0].function.arguments"),
+    "gemini": GEMINI_PATHS,
+    "gemini list": GEMINI_PATHS,
+    "converse": ("$.output.message.content[0].text", "$.output.message.content[1].toolUse.input"),
 }
 
 
@@ -151,7 +156,7 @@ def test_a_path_of_the_assembled_answer(kind: str) -> None:
     assert said(edited(exchange, f"{text}=New")) == "New"
     assert said(edited(exchange, f"{text}+= Really.")) == "The sea is salty. Really."
     assert arguments(edited(exchange, f"{call}.city=Oslo")) == {"city": "Oslo"}
-    if kind != "ollama":  # there a call comes whole, and its shape stays
+    if kind not in WHOLE_CALLS:
         assert arguments(edited(exchange, call + '={"town":["Oslo",1]}')) == {"town": ["Oslo", 1]}
     out = edited(exchange, f"{text}=New", f"{call}.city=Oslo")
     assert (said(out), arguments(out)) == ("New", {"city": "Oslo"})
@@ -167,6 +172,9 @@ def test_a_path_of_the_assembled_answer(kind: str) -> None:
         ("openai-responses", "$.status=incomplete", b'"status": "incomplete"'),
         ("openai-responses", "$.output[1].name=peek", b'"name": "peek"'),
         ("ollama", "$.eval_count=100", b'"eval_count": 100'),
+        ("gemini", "$.candidates[0].finishReason=SAFETY", b'"finishReason": "SAFETY"'),
+        ("gemini list", "$.usageMetadata.candidatesTokenCount=100", b'"candidatesTokenCount": 100'),
+        ("converse", "$.stopReason=max_tokens", b'"stopReason": "max_tokens"'),
     ],
 )
 def test_a_value_of_the_assembled_answer_that_comes_whole(kind: str, edit: str, found: bytes) -> None:
@@ -187,6 +195,14 @@ def test_a_single_event() -> None:
     assert said(out) == "The lake is salty."
     same = [a.data == b.data for a, b in zip(exchange.chunks, out.chunks, strict=True)]
     assert same.count(False) == 1 and not same[2]
+
+
+def test_items_of_a_list_are_taken_out_and_added() -> None:
+    exchange = streamed("gemini list", TEXTS)
+    assert said(edited(exchange, "delete $events[3]", "delete $events[0]")) == "sea is sal"
+    added = edited(exchange, '$events+={"candidates":[{"content":{"parts":[{"text":" Yes."}]}}]}')
+    assert said(added) == "The sea is salty. Yes."
+    assert len(json.loads(plain(added))) == len(TEXTS) + 1
 
 
 def test_events_are_taken_out_and_added() -> None:

@@ -15,6 +15,7 @@ from tapeproxy.tapes.sse import parse_events, split_json_lines
 
 SSE = ((b"content-type", b"text/event-stream"),)
 NDJSON = ((b"content-type", b"application/x-ndjson"),)
+JSON = ((b"content-type", b"application/json"),)
 AWS = ((b"content-type", b"application/vnd.amazon.eventstream"),)
 ENDS = st.sampled_from(["\n", "\r", "\r\n"])
 LINES = st.sampled_from(
@@ -56,6 +57,26 @@ def test_json_lines(body: bytes) -> None:
     assert found is not None
     assert texts(apply(body, found.edits({0: b'{"a":22}'})), NDJSON)[0].strip() == b'{"a":22}'
     assert len(texts(apply(body, found.edits({0: None})), NDJSON)) == len(found.events) - 1
+
+
+ITEMS = [b'{"a": [1, "]"]}', b'{\n "b": 2\n}', b"{}"]
+
+
+@pytest.mark.parametrize("between", [b",", b"\n,\r\n"])
+@pytest.mark.parametrize("end", [b"]", b"\n]\n", b'\n,{"cut": "}', b""])
+def test_items_of_a_list(between: bytes, end: bytes) -> None:
+    body = b"[" + between.join(ITEMS) + end
+    assert read_events(body, JSON) is None or not body.rstrip().endswith(b"]")
+    found = read_events(body, JSON, listed=True)
+    if b"cut" in end:
+        assert found is None
+        return
+    assert found is not None and [event.text for event in found.events] == ITEMS
+    assert apply(body, found.edits({1: b'{"b":\n3}'})) == body.replace(ITEMS[1], b'{"b":\n3}')
+    for gone in ([0], [1], [2], [0, 1], [1, 2], [0, 2], [0, 1, 2]):
+        left = [item for n, item in enumerate(ITEMS) if n not in gone]
+        new = apply(body, sorted(found.edits(dict.fromkeys(gone))))
+        assert new == b"[" + between.join(left) + end
 
 
 def test_messages_of_an_aws_event_stream() -> None:

@@ -24,6 +24,8 @@ def read(body: Any, dialect: str = "openai-chat", model: str = "m") -> list[tupl
         ("openai-responses", {"input": "hi", "instructions": "be brief"}),
         ("anthropic", {"messages": [], "system": "be brief"}),
         ("ollama", {"prompt": "hi", "system": "be brief"}),
+        ("gemini", {"contents": [], "systemInstruction": {}, "system_instruction": {}}),
+        ("bedrock-converse", {"messages": [], "system": []}),
     ],
 )
 def test_the_conversation_is_left_out_and_the_rest_is_in_order(dialect: str, conversation: dict[str, Any]) -> None:
@@ -45,6 +47,7 @@ def test_the_model_is_told_when_another_one_answered() -> None:
         ([{"type": "function", "function": {"name": "search"}}, {"function": {"name": "read"}}], "search, read"),
         ([{"name": "search", "input_schema": {}}], "search"),
         ([{"type": "web_search"}, {"type": "custom", "custom": {"name": "grammar"}}], "web_search, grammar"),
+        ([{"functionDeclarations": [{"name": "a"}, {"name": "b"}]}, {"googleSearch": {}}], "a, b, googleSearch"),
         ([{}], "?"),
         ([], "none"),
         ("auto", "auto"),
@@ -52,6 +55,12 @@ def test_the_model_is_told_when_another_one_answered() -> None:
 )
 def test_tools_are_their_names(tools: Any, names: str) -> None:
     assert read({"tools": tools}) == [("tools", names)]
+
+
+def test_tools_of_bedrock_are_their_names_too() -> None:
+    tools = [{"toolSpec": {"name": "search", "inputSchema": {}}}]
+    assert read({"toolConfig": {"tools": tools}}) == [("toolConfig", "search")]
+    assert read({"toolConfig": {"functionCallingConfig": 1}}) == [("toolConfig", '{"functionCallingConfig":1}')]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff"])

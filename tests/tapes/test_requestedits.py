@@ -16,6 +16,8 @@ MESSAGES = "https://api.anthropic.com/v1/messages"
 BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.claude%3A0/invoke"
 VERTEX = "https://h/v1/projects/p/models/claude-x:streamRawPredict"
 RESPONSES = "https://api.openai.com/v1/responses"
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse"
+CONVERSE = "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.claude%3A0/converse-stream"
 OLLAMA = "http://h/api/chat"
 USER = {"role": "user", "content": "hi"}
 SYSTEM = {"role": "system", "content": "old"}
@@ -53,6 +55,13 @@ def sent(one: Request, *edits: str) -> tuple[str, Any]:
         (RESPONSES, {"input": [SYSTEM, USER]}, {"input": [NEW, USER]}),
         (RESPONSES, {"input": [SYSTEM], "instructions": "x"}, {"input": [SYSTEM], "instructions": "new"}),
         (OLLAMA, {"model": "m", "messages": [USER]}, {"model": "m", "messages": [NEW, USER]}),
+        (GEMINI, {"contents": []}, {"contents": [], "systemInstruction": {"parts": [{"text": "new"}]}}),
+        (
+            GEMINI,
+            {"contents": [], "system_instruction": {"parts": []}},
+            {"contents": [], "system_instruction": {"parts": [{"text": "new"}]}},
+        ),
+        (CONVERSE, {"messages": [], "system": [{"text": "x"}]}, {"messages": [], "system": [{"text": "new"}]}),
         (OLLAMA.replace("chat", "generate"), {"prompt": "hi"}, {"prompt": "hi", "system": "new"}),
     ],
 )
@@ -69,10 +78,27 @@ def test_another_system_prompt(url: str, old: Any, new: Any, coding: str) -> Non
         (BEDROCK, {"anthropic_version": "v", "messages": []}, BEDROCK.replace("us.claude%3A0", "m%3A2"), None),
         (VERTEX, {"anthropic_version": "v", "messages": []}, VERTEX.replace("claude-x", "m%3A2"), None),
         (RESPONSES, {"input": ""}, RESPONSES, {"input": "", "model": "m:2"}),
+        (GEMINI, {"contents": []}, GEMINI.replace("gemini-2.5-flash", "m%3A2"), None),
+        (GEMINI, {"contents": [], "model": "x"}, GEMINI.replace("gemini-2.5-flash", "m%3A2"), None),
+        (GEMINI.replace(":s", "%3As"), {"contents": []}, GEMINI.replace("gemini-2.5-flash:s", "m%3A2%3As"), None),
+        (CONVERSE, {"messages": []}, CONVERSE.replace("us.claude%3A0", "m%3A2"), None),
     ],
 )
 def test_another_model(url: str, old: Any, moved: str, new: Any) -> None:
     assert sent(request(url, old), "model m:2") == (moved, new or old)
+
+
+def test_a_model_of_gemini_by_its_whole_name() -> None:
+    moved = GEMINI.replace("2.5-flash", "3-pro")
+    assert sent(request(GEMINI, {"contents": []}), "model models/gemini-3-pro") == (moved, {"contents": []})
+
+
+@pytest.mark.parametrize("name", ["tunedModels/mine", "endpoints/123"])
+def test_a_url_that_names_no_model_keeps_what_it_names(name: str) -> None:
+    one = request(GEMINI.replace("models/gemini-2.5-flash", name), {"contents": []})
+    assert outgoing(one, [parse_edit("model 3:m")]) is one
+    (error,) = misfits(one, [parse_edit("model 3:m")])
+    assert "its URL names no model that could be another" in str(error)
 
 
 def test_any_value() -> None:

@@ -17,6 +17,7 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string
         ({"tools": [{"type": "function", "name": "search"}, {"type": "web_search"}]}, ["search", "web_search"]),
         ({"tools": [{"name": "search", "input_schema": SCHEMA}]}, ["search"]),
         ({"tools": [{"functionDeclarations": [{"name": "a"}, {"name": "b"}]}]}, ["a", "b"]),
+        ({"tools": [{"function_declarations": [{"name": "a"}]}, {"googleSearch": {}}]}, ["a", "googleSearch"]),
         ({"toolConfig": {"tools": [{"toolSpec": {"name": "a"}}]}}, ["a"]),
         ({"tools": "none"}, []),
         ({"tools": [{}, 3]}, []),

@@ -147,6 +147,62 @@ COUNTS = {
 }
 
 
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent"
+VERTEX = "https://us-central1-aiplatform.googleapis.com/v1/publishers/google/models/m:generateContent"
+CONVERSE = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse"
+TOLD = {
+    "request.max_tokens": 9,
+    "request.temperature": 1.0,
+    "request.top_p": 0.5,
+    "request.stop_sequences": ["x"],
+    "usage.input_tokens": 10,
+    "usage.output_tokens": 7,
+    "usage.cache_read.input_tokens": 3,
+    "system_instructions": [{"type": "text", "content": "Be brief."}],
+    "tool.definitions": [{"type": "function", "name": "find"}],
+    "response.finish_reasons": ["STOP"],
+}
+
+
+@pytest.mark.parametrize(("url", "provider"), [(GEMINI, "gcp.gemini"), (VERTEX, "gcp.vertex_ai")])
+def test_a_call_of_gemini(url: str, provider: str) -> None:
+    config = {"maxOutputTokens": 9, "temperature": 1, "topP": 0.5, "stopSequences": ["x"]}
+    asked = {
+        "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "tools": [{"functionDeclarations": [{"name": "find"}]}],
+        "generationConfig": config | {"responseMimeType": "application/json", "candidateCount": 2},
+    }
+    usage = {"promptTokenCount": 10, "cachedContentTokenCount": 3, "candidatesTokenCount": 5, "thoughtsTokenCount": 2}
+    candidate = {"content": {"parts": [{"text": "Ho"}], "role": "model"}, "finishReason": "STOP"}
+    answer = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m-1", "responseId": "r"}
+    (one, _) = spans(run_of(Ask("m", url, asked, json.dumps(answer).encode(), headers=(JSON_TYPE,))), content=True)
+    told = one["attributes"]
+    assert (one["name"], told["gen_ai.provider.name"]) == ("generate_content m", provider)
+    assert (told["gen_ai.response.id"], told["gen_ai.response.model"]) == ("r", "m-1")
+    assert (told["gen_ai.output.type"], told["gen_ai.request.choice.count"]) == ("json", 2)
+    assert told["gen_ai.usage.reasoning.output_tokens"] == 2
+    assert [one["role"] for one in told["gen_ai.input.messages"]] == ["user"]
+    assert {name: told.get(f"gen_ai.{name}") for name in TOLD} == TOLD
+
+
+def test_a_call_of_bedrock() -> None:
+    asked = {
+        "messages": [{"role": "user", "content": [{"text": "Hi"}]}],
+        "system": [{"text": "Be brief."}],
+        "toolConfig": {"tools": [{"toolSpec": {"name": "find"}}]},
+        "inferenceConfig": {"maxTokens": 9, "temperature": 1, "topP": 0.5, "stopSequences": ["x"]},
+    }
+    usage = {"inputTokens": 5, "cacheReadInputTokens": 3, "cacheWriteInputTokens": 2, "outputTokens": 7}
+    message = {"role": "assistant", "content": [{"text": "Ho"}]}
+    answer = json.dumps({"output": {"message": message}, "stopReason": "STOP", "usage": usage}).encode()
+    (one, _) = spans(run_of(Ask("m", CONVERSE, asked, answer, headers=(JSON_TYPE,))), content=True)
+    told = one["attributes"]
+    assert (one["name"], told["gen_ai.provider.name"]) == ("chat m", "aws.bedrock")
+    assert told["gen_ai.usage.cache_write.input_tokens"] == 2
+    assert {name: told.get(f"gen_ai.{name}") for name in TOLD} == TOLD
+
+
 def test_embeddings() -> None:
     url = "https://api.mistral.ai/v1/embeddings"
     answer = b'{"model":"e-1","data":[],"usage":{"prompt_tokens":4,"total_tokens":4}}'
