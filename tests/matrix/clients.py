@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-type Language = Literal["Python", "Node", "Go", "Java", "shell"]
+type Language = Literal["Python", "Node", "Go", "Rust", "Java", "shell"]
 type ServerName = Literal["provider", "bedrock", "grpc"]
 
 HOSTS = (
@@ -36,7 +36,7 @@ SCRIPT = {
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One row. `package`: the one in its language's lock file whose version is told.
+    """One row. `package`: the one in its language's lock file whose version is told; none: the language's own.
 
     `options`: what `record` is told beside its usual options; `note`: why, and what else to know of this client.
     `arguments` go to the program; `server`: who answers it.
@@ -53,6 +53,7 @@ class Client:
 
 
 _HTTP2 = "with `http_client=DefaultHttpxClient(http2=True)`, and `DefaultAsyncHttpxClient` for the asynchronous one"
+_PLAIN = "Rust's library has no TLS: HTTP is written by hand, without it on the agent's side; no shim"
 _UNSEEN = "no shim: what asks the same every time is replayed; clock and chance in a request are not"
 
 CLIENTS = (
@@ -101,7 +102,16 @@ CLIENTS = (
     Client("openai (npm)", "Node", "openai", "openai.mjs"),
     Client("@anthropic-ai/sdk", "Node", "@anthropic-ai/sdk", "anthropic.mjs"),
     Client("ai", "Node", "ai", "ai.mjs"),
+    Client("node:http2", "Node", "", "http2.mjs"),
     Client("curl", "shell", "curl", "curl_agent.sh", note=_UNSEEN),
     Client("net/http", "Go", "go", "go", note=_UNSEEN),
+    *(
+        Client(f"std::net, {way}", "Rust", "rustc", "rust/main.rs", options, arguments, note=_PLAIN)
+        for way, options, arguments in (
+            ("--reverse", ("--reverse", "https://api.openai.com"), ("reverse",)),
+            ("HTTP_PROXY", (), ("proxy",)),
+            ("--local", ("--local",), ("plain",)),
+        )
+    ),
     Client("java.net.http", "Java", "java", "java/Agent.java", ("--java",), note=_UNSEEN),
 )

@@ -17,7 +17,8 @@ class Result:
     """What was shown. `reason`: why nothing was. `reads`: how often the agent read a clock that the tape has.
 
     `tools`: requests with the results of two calls. `others`: how many of the `asked` requests of a second recording
-    are none of this one's: what the tape's clock and chance are needed for.
+    are none of this one's: what the tape's clock and chance are needed for. `calls`: exchanges that are read as calls
+    of a model that is named, with what was asked and answered.
     """
 
     version: str = ""
@@ -31,6 +32,7 @@ class Result:
     reads: int = 0
     others: int = 0
     asked: int = 0
+    calls: int = 0
 
 
 def keep(name: str, result: Result) -> None:

@@ -34,6 +34,8 @@ def _program(client: Client, folder: Path) -> list[str]:
             return [_found("node"), str(_beside_packages(AGENTS / "node" / client.program))]
         case "Go":
             return [_built(AGENTS / client.program, folder / "agent")]
+        case "Rust":
+            return [_compiled(AGENTS / client.program, folder / "agent")]
         case "Java":
             _found("javac")
             return [_found("java"), str(AGENTS / client.program)]
@@ -47,10 +49,15 @@ def version(client: Client) -> str:
         case "Python":
             return _only(rf"(?m)^{re.escape(client.package)}==([^ ;]+)", PYTHON_LOCK.read_text())
         case "Node":
+            node = f"Node {_told('node', '--version').strip().removeprefix('v')}"
+            if not client.package:
+                return node
             package = json.loads(NODE_LOCK.read_text())["packages"][f"node_modules/{client.package}"]
-            return f"{package['version']}, Node {_told('node', '--version').strip().removeprefix('v')}"
+            return f"{package['version']}, {node}"
         case "Go":
             return _only(r"go(\d\S+)", _told("go", "version"))
+        case "Rust":
+            return _only(r"rustc (\S+)", _told("rustc", "--version"))
         case "Java":
             return _only(r"(\d\S+)", _told("java", "--version"))
         case "shell":
@@ -75,6 +82,11 @@ def _beside_packages(program: Path) -> Path:
 def _built(folder: Path, program: Path) -> str:
     _found("go")
     subprocess.run(["go", "build", "-o", str(program), "."], cwd=folder, check=True)
+    return str(program)
+
+
+def _compiled(source: Path, program: Path) -> str:
+    subprocess.run([_found("rustc"), "--edition", "2021", "-O", "-o", program, source], check=True)
     return str(program)
 
 

@@ -34,13 +34,13 @@ def test_each_client_has_a_program_and_a_pinned_version(client: table.Client) ->
     assert (folder / client.program).exists()
     if client.language == "Python":
         assert re.search(rf"(?m)^{re.escape(client.package)}==", PYTHON_LOCK.read_text())
-    if client.language == "Node":
+    if client.language == "Node" and client.package:
         assert f"node_modules/{client.package}" in json.loads(NODE_LOCK.read_text())["packages"]
 
 
 def test_what_was_shown_goes_between_the_markers(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "RESULTS", tmp_path)
-    shown = Result(version="1.2.3", exchanges=5, http=("HTTP/1.1",), tools=1, others=5, asked=5)
+    shown = Result(version="1.2.3", exchanges=5, calls=4, http=("HTTP/1.1",), tools=1, others=5, asked=5)
     results.keep("openai", shown)
     results.keep("curl", Result(reason="curl is not installed here"))
     assert kept("openai") == shown
@@ -49,7 +49,7 @@ def test_what_was_shown_goes_between_the_markers(tmp_path: object, monkeypatch: 
     assert page.endswith(f"\n{table.END}\nb\n")
     assert "old" not in page
     cells = {row[0]: row for row in rows(page)}
-    assert cells["openai (Python)"] == ["openai (Python)", "1.2.3", "✓", "5", "0", "✓", "", "1.1", "", "5 of 5"]
+    assert cells["openai (Python)"] == ["openai (Python)", "1.2.3", "✓", "5", "4", "0", "✓", "", "1.1", "", "5 of 5"]
     assert cells["curl"][2] == "not shown: curl is not installed here"
     assert cells["anthropic (Python)"][2] == "not shown: not run"
     assert kept("anthropic") is None
