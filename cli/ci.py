@@ -22,7 +22,7 @@ _LARGEST = 256 << 20
 
 
 class PriceType(click.ParamType["Price"]):
-    """`MODEL=IN,OUT`."""
+    """`MODEL=IN,OUT`, `MODEL=IN,OUT,CACHED` or `MODEL=IN,OUT,CACHED,WRITTEN`."""
 
     name = "price"
 
@@ -31,12 +31,13 @@ class PriceType(click.ParamType["Price"]):
 
         model, _, prices = str(value).rpartition("=")
         try:
-            tokens_in, tokens_out = map(float, prices.split(","))
+            numbers = [*map(float, prices.split(","))]
         except ValueError:
-            tokens_in = tokens_out = -1.0
-        if not model or not (0 <= tokens_in < float("inf") and 0 <= tokens_out < float("inf")):
-            self.fail(f"{value!r} is not MODEL=IN,OUT, what a million tokens cost: 'gpt-4.1*=2,8'", param, ctx)
-        return Price(model, tokens_in, tokens_out)
+            numbers = []
+        if not model or not 2 <= len(numbers) <= 4 or not all(0 <= one < float("inf") for one in numbers):
+            what = "MODEL=IN,OUT[,CACHED[,WRITTEN]], what a million tokens cost"
+            self.fail(f"{value!r} is not {what}: 'gpt-4.1*=2,8,0.5'", param, ctx)
+        return Price(model, *numbers)
 
 
 @click.command(context_settings=HELP)
@@ -49,8 +50,8 @@ class PriceType(click.ParamType["Price"]):
     "prices",
     multiple=True,
     type=PriceType(),
-    metavar="MODEL=IN,OUT",
-    help="What a million tokens cost; MODEL may hold * and ?.",
+    metavar="MODEL=IN,OUT[,CACHED[,WRITTEN]]",
+    help="What a million tokens cost, and those read from a cache or written to one; MODEL may hold * and ?.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
@@ -80,7 +81,8 @@ def command(
 
     --json prints: passed and failed (how many), exit_code (as with --fail), entries (name, tape, code, why, answered,
     exchanges, waited_ns, took_ns, usage, told, kept, file) and saved (waited_ns, took_ns, usage: of each model calls,
-    tokens_in, tokens_out and uncounted; money, or null; unpriced). See docs/CI.md.
+    tokens_in, of which tokens_cached and tokens_written, tokens_out and uncounted; money, or null; unpriced;
+    cached_at_full_price, a number of tokens). See docs/CI.md.
     """
     from tapeproxy.cli.cisummary import annotations, inert_json, markdown, saved
     from tapeproxy.tapes.cireports import worst

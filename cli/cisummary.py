@@ -32,15 +32,38 @@ _COMMAND = re.compile(r"^(\s*):(?=:)", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens cost, of the models whose name fits the glob."""
+    """What a million tokens cost, of the models whose name fits the glob.
+
+    `cached` and `written`: those that were read from the provider's cache, or written to it; None: as others.
+    """
 
     model: str
     tokens_in: float
     tokens_out: float
+    cached: float | None = None
+    written: float | None = None
 
     def of(self, usage: Usage) -> float:
         """What those calls cost."""
-        return (usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out) / 1e6
+        kinds = ((usage.tokens_cached, self.cached), (usage.tokens_written, self.written))
+        apart = [(count, price) for count, price in kinds if price is not None]
+        plain = max(0, usage.tokens_in - sum(count for count, _ in apart))
+        cached = sum(count * price for count, price in apart)
+        return (plain * self.tokens_in + cached + usage.tokens_out * self.tokens_out) / 1e6
+
+    def unpriced(self, usage: Usage) -> int:
+        """How many of the tokens have another price that is not given."""
+        kinds = ((usage.tokens_cached, self.cached), (usage.tokens_written, self.written))
+        return sum(count for count, price in kinds if price is None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bill:
+    """What calls cost; `unpriced` models have no price, `plain` cached tokens were counted at the price of others."""
+
+    money: float
+    unpriced: list[str]
+    plain: int
 
 
 def markdown(entries: Sequence[Entry], prices: Sequence[Price] = ()) -> str:
@@ -83,12 +106,14 @@ def annotations(entries: Sequence[Entry], folder: str = "") -> Iterator[str]:
 def saved(entries: Sequence[Entry], prices: Sequence[Price]) -> dict[str, object]:
     """What the replays saved, for JSON. `money` is null without prices."""
     usage = summed(usage for one in entries for usage in one.usage)
+    bill = _bill(usage, prices)
     return {
         "waited_ns": sum(one.waited_ns for one in entries),
         "took_ns": sum(one.took_ns for one in entries),
         "usage": [one.to_json() for one in usage],
-        "money": _money(usage, prices)[0] if prices else None,
-        "unpriced": _money(usage, prices)[1] if prices else [],
+        "money": bill.money if prices else None,
+        "unpriced": bill.unpriced if prices else [],
+        "cached_at_full_price": bill.plain if prices else 0,
     }
 
 
@@ -99,33 +124,44 @@ def saved_lines(entries: Sequence[Entry], prices: Sequence[Price]) -> Iterator[s
     usage = summed(usage for one in entries for usage in one.usage)
     if not usage:
         return
-    calls, tokens_in, tokens_out, uncounted = (
-        sum(getattr(one, name) for one in usage) for name in ("calls", "tokens_in", "tokens_out", "uncounted")
+    names = ("calls", "tokens_in", "tokens_cached", "tokens_written", "tokens_out", "uncounted")
+    calls, tokens_in, cached, written, tokens_out, uncounted = (
+        sum(getattr(one, name) for one in usage) for name in names
     )
     unsaid = f"; {uncounted} of them do not say all of theirs" if uncounted else ""
-    tokens = f"{tokens_in:,} tokens in and {tokens_out:,} out"
+    kinds = ((cached, "read from a cache"), (written, "written to one"))
+    told = [f"{number:,} {what}" for number, what in kinds if number]
+    among = f" ({', '.join(told)})" if told else ""
+    tokens = f"{tokens_in:,} tokens in{among} and {tokens_out:,} out"
     yield f"Not asked of models again: {count(calls, 'call')}, {tokens}{unsaid}."
     if prices:
-        money, unpriced = _money(usage, prices)
-        yield f"That is {money:.4f} at the prices given, without discounts for cached input."
-        if unpriced:
-            yield f"No price was given for {', '.join(_inert(code(model)) for model in unpriced)}."
+        bill = _bill(usage, prices)
+        yield f"That is {bill.money:.4f} at the prices given."
+        if bill.plain:
+            yield (
+                f"It is rough: {bill.plain:,} of the tokens were read from a cache or written to one, and count as "
+                "others without a price for that (MODEL=IN,OUT,CACHED,WRITTEN)."
+            )
+        if bill.unpriced:
+            yield f"No price was given for {', '.join(_inert(code(model)) for model in bill.unpriced)}."
     if len(usage) > 1:
-        yield "\n| model | calls | tokens in | tokens out |\n| --- | --: | --: | --: |"
+        yield "\n| model | calls | tokens in | cached | written | tokens out |\n| --- | --: | --: | --: | --: | --: |"
         for one in usage:
-            yield f"| {_cell(one.model or '?')} | {one.calls} | {one.tokens_in:,} | {one.tokens_out:,} |"
+            numbers = (one.calls, one.tokens_in, one.tokens_cached, one.tokens_written, one.tokens_out)
+            yield f"| {_cell(one.model or '?')} | {' | '.join(f'{number:,}' for number in numbers)} |"
 
 
-def _money(usage: Iterable[Usage], prices: Sequence[Price]) -> tuple[float, list[str]]:
-    """What calls cost at these prices, the first that fits each; and the models that have none."""
-    money, unpriced = 0.0, list[str]()
+def _bill(usage: Iterable[Usage], prices: Sequence[Price]) -> _Bill:
+    """What calls cost at these prices, the first that fits each."""
+    money, plain, unpriced = 0.0, 0, list[str]()
     for one in usage:
         price = next((price for price in prices if fnmatchcase(one.model, price.model)), None)
         if price is None:
             unpriced.append(one.model or "?")
         else:
             money += price.of(one)
-    return money, unpriced
+            plain += price.unpriced(one)
+    return _Bill(money, unpriced, plain)
 
 
 def _table(entries: Sequence[Entry]) -> Iterator[str]:

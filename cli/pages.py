@@ -220,6 +220,8 @@ def answer_lines(call: Call, screen: Screen) -> Iterator[str]:
     """What the model answered, and why it stopped."""
     facts = [] if call.stop is None else [f"stop: {call.stop}"]
     facts += [] if call.tokens_in is None else [f"{call.tokens_in} tokens in"]
+    kinds = ((call.tokens_cached, "read from the cache"), (call.tokens_written, "written to it"))
+    facts += [f"{number} of them {what}" for number, what in kinds if number]
     facts += [] if call.tokens_out is None else [f"{call.tokens_out} tokens out"]
     facts += ["put together from its stream"] if call.streamed else []
     yield screen.paint("answer", bold=True) + (f" ({printable(', '.join(facts))})" if facts else "")

@@ -60,7 +60,8 @@ is one of ours, the last lines on the terminal tell them apart.
 | `tools` | how many calls of tools got what is on it ([HINTS.md](HINTS.md)) |
 | `covered` | the numbers of the exchanges that the bodies of these calls had asked for, and did not |
 | `taped_ns`, `took_ns` | how long the run took when it was recorded, and now, in nanoseconds |
-| `usage` | what the answers that were given had cost: a list of `model`, `calls`, `tokens_in`, `tokens_out` and \
+| `usage` | what the answers that were given had cost: a list of `model`, `calls`, `tokens_in` (of which \
+`tokens_cached` were read from a cache, `tokens_written` written to one), `tokens_out` and \
 `uncounted` (calls that do not say all their tokens) |
 | `violations` | a list of `kind` (a short stable word), `request`, `what` (a sentence), and often `nearest` |
 | `waiting`, `left` | of a violation: the first taped answers that nobody asked for yet, and how many there are |

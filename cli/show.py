@@ -60,8 +60,8 @@ def command(
     tapeproxy show TAPE --lane bob     what one thread, task or process asked
 
     A stream is put together again for OpenAI chat completions and responses, Anthropic messages, Gemini (on Vertex,
-    too), Bedrock's Converse and Ollama. Tokens in
-    count the whole prompt, cached parts included. Control characters in what is shown are escaped.
+    too), Bedrock's Converse and Ollama. Tokens in count the whole prompt, cached parts included. Control characters in
+    what is shown are escaped.
 
     --json prints, for a tape: tape (its path), format, by, started_at, argv, cwd, sealed, canonical, redacted,
     scrubbed (null, or from which tape), outcome,
@@ -70,16 +70,16 @@ def command(
     (at_ns, what, text, data) and lanes (id, name, what; those the tape tells of).
     Each of the exchanges has number, lane, method, scheme, host, path, query, status, how
     (complete, client-gone, upstream-cut, reset, connect-error; null: the tape stops before its end), dialect, model,
-    mcp (of a message of MCP: method, name, arguments, result, error), tokens_in, tokens_out, chunks, size,
-    first_byte_ns, total_ns and error. With --rank, --vector or --lane they are in
-    causal order (docs/CAUSALITY.md), and have rank and clock, too.
+    mcp (of a message of MCP: method, name, arguments, result, error), tokens_in (of which tokens_cached were read from
+    the provider's cache, tokens_written written to it), tokens_out, chunks, size, first_byte_ns, total_ns and error.
+    With --rank, --vector or --lane they are in causal order (docs/CAUSALITY.md), and have rank and clock, too.
 
     For one exchange: exchange (as above); request (at_ns, method, url, http, alpn, inside, headers, body, chunks);
     response (at_ns, status, reason, http, framing, informational, headers, body, chunks) or null; end (at_ns, how,
-    error, trailers) or null; call (dialect, model, messages, answer, stop, tokens_in, tokens_out, error, streamed) or
-    null; messages, what passed on a WebSocket (at_ns, from, type, code, whole, size, and text or b64). A body has size,
-    coding, whole, note, and its decoded content as text or b64. A call's message has role and parts of kind text,
-    thought, tool-call, tool-result or media.
+    error, trailers) or null; call (dialect, model, messages, answer, stop, tokens_in, tokens_out,
+    tokens_cached, tokens_written, error, streamed) or null; messages, what passed on a WebSocket (at_ns, from, type,
+    code, whole, size, and text or b64). A body has size, coding, whole, note, and its decoded content as text or b64. A
+    call's message has role and parts of kind text, thought, tool-call, tool-result or media.
 
     For --size: tape, total, kinds (each with its kind) and exchanges, the largest first. All have records, file (bytes
     of the file, a share of what is compressed together), text (of the lines), bodies (as they were on the wire) and

@@ -45,6 +45,8 @@ def read_call(exchange: Exchange) -> Call | None:
         answered.tokens_out,
         answered.error,
         streamed,
+        answered.tokens_cached,
+        answered.tokens_written,
     )
 
 

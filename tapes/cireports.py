@@ -212,6 +212,8 @@ def _usage(report: Json) -> tuple[Usage, ...]:
             whole_of(row, "tokens_in"),
             whole_of(row, "tokens_out"),
             whole_of(row, "uncounted"),
+            whole_of(row, "tokens_cached"),
+            whole_of(row, "tokens_written"),
         )
         for row in (dict_of(one, f"usage[{at}]") for at, one in enumerate(list_of(report, "usage")))
     )

@@ -83,7 +83,8 @@ class Asked:
 class Answered:
     """What came back, put together from the stream where it was one.
 
-    `tokens_in` counts the whole prompt, cached parts included, whatever the provider's way to count them.
+    `tokens_in` counts the whole prompt, cached parts included, whatever the provider's way to count them. Of these,
+    `tokens_cached` were read from the provider's cache, and `tokens_written` written to it, which have other prices.
     """
 
     model: str | None = None
@@ -92,6 +93,8 @@ class Answered:
     tokens_in: int | None = None
     tokens_out: int | None = None
     error: str | None = None
+    tokens_cached: int | None = None
+    tokens_written: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +131,5 @@ class Call:
     tokens_out: int | None = None
     error: str | None = None
     streamed: bool = False
+    tokens_cached: int | None = None
+    tokens_written: int | None = None

@@ -43,6 +43,8 @@ def row_document(row: Row) -> Json:
         "mcp": None if row.mcp is None else row.mcp.to_json(),
         "tokens_in": row.tokens_in,
         "tokens_out": row.tokens_out,
+        "tokens_cached": row.tokens_cached,
+        "tokens_written": row.tokens_written,
         "chunks": row.chunks,
         "size": row.size,
         "first_byte_ns": row.first_byte,
@@ -129,6 +131,8 @@ def _call(call: Call) -> Json:
         "stop": call.stop,
         "tokens_in": call.tokens_in,
         "tokens_out": call.tokens_out,
+        "tokens_cached": call.tokens_cached,
+        "tokens_written": call.tokens_written,
         "error": call.error,
         "streamed": call.streamed,
     }

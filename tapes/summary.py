@@ -25,8 +25,9 @@ class Row:
     `how` it ended, None when the tape stops before its end. `status` is None when no response came. Times are
     nanoseconds after the request: to the first byte of the response's body (of its head, if it has none), and to the
     end; None where the tape does not say. `chunks` and `size` are the response body's, as it came, or of what a
-    WebSocket's server sent. `dialect`, `model`
-    and the tokens are None for what is no LLM call, `mcp` for what is no message of MCP.
+    WebSocket's server sent. `dialect`, `model` and the tokens are None for what is no LLM call, `mcp` for what is no
+    message of MCP. Of `tokens_in`, `tokens_cached` were read from the provider's cache and `tokens_written` written to
+    it; None where the answer says nothing of that.
     """
 
     number: int
@@ -45,6 +46,8 @@ class Row:
     total: int | None
     error: str | None
     mcp: McpCall | None = None
+    tokens_cached: int | None = None
+    tokens_written: int | None = None
 
     @property
     def result(self) -> str:
@@ -100,6 +103,8 @@ def summarise(exchange: Exchange) -> Row:
         total=_since(request.t, None if end is None else end.t),
         error=call.error if call is not None and call.error else None if end is None else end.error,
         mcp=read_mcp(exchange) if call is None else None,
+        tokens_cached=None if call is None else call.tokens_cached,
+        tokens_written=None if call is None else call.tokens_written,
     )
 
 

@@ -1,7 +1,7 @@
 """What the answers of a tape had cost when they were recorded: tokens of models, and time. Pure; knows no price."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tapeproxy.tapes.exchanges import Exchange
@@ -10,13 +10,18 @@ from tapeproxy.tapes.summary import summarise
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Calls to a model (empty: it has no name), and the tokens that its answers say. `uncounted` say none, or half."""
+    """Calls to a model (empty: it has no name), and the tokens that its answers say. `uncounted` say none, or half.
+
+    Of `tokens_in`, `tokens_cached` were read from the provider's cache, and `tokens_written` written to it.
+    """
 
     model: str
     calls: int
     tokens_in: int
     tokens_out: int
     uncounted: int
+    tokens_cached: int = 0
+    tokens_written: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -39,13 +44,13 @@ def _of_calls(exchanges: Iterable[Exchange]) -> Iterator[Usage]:
     for row in (summarise(exchange) for exchange in exchanges if not exchange.request.inside):
         if row.dialect is not None and row.status is not None and row.status < 400:
             known = row.tokens_in is not None and row.tokens_out is not None
-            yield Usage(row.model or "", 1, row.tokens_in or 0, row.tokens_out or 0, int(not known))
+            tokens = (row.tokens_in, row.tokens_out, row.tokens_cached, row.tokens_written)
+            given, made, cached, written = (count or 0 for count in tokens)
+            yield Usage(row.model or "", 1, given, made, int(not known), cached, written)
 
 
 def _sum(a: Usage, b: Usage) -> Usage:
-    return Usage(
-        a.model, a.calls + b.calls, a.tokens_in + b.tokens_in, a.tokens_out + b.tokens_out, a.uncounted + b.uncounted
-    )
+    return Usage(a.model, *(getattr(a, one.name) + getattr(b, one.name) for one in fields(Usage)[1:]))
 
 
 def waited_ns(exchanges: Iterable[Exchange]) -> int:

@@ -59,7 +59,10 @@ def labels(exchanges: Iterable[Exchange]) -> Json:
 
     `mcp`: method and name of a message of MCP; `error` of one is that it failed, `dialect` and `model` are None.
     """
-    names = ("number", "dialect", "model", "tokens_in", "tokens_out", "words", "said", "error", "mcp")
+    names = (
+        *("number", "dialect", "model", "tokens_in", "tokens_out", "tokens_cached", "tokens_written"),
+        *("words", "said", "error", "mcp"),
+    )
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for exchange in exchanges:
         if (call := read_call(exchange)) is not None:
@@ -75,14 +78,15 @@ def labels(exchanges: Iterable[Exchange]) -> Json:
 
 def _call_label(number: int, call: Call) -> tuple[Any, ...]:
     said = "" if call.answer is None else _few(_message_words(call.answer))
-    tokens = (call.tokens_in, call.tokens_out)
+    tokens = (call.tokens_in, call.tokens_out, call.tokens_cached, call.tokens_written)
     return number, call.dialect, call.model, *tokens, _last_words(call), said, call.error, None
 
 
 def _mcp_label(number: int, message: McpCall) -> tuple[Any, ...]:
     said = _few(message.result or "")
     title = " ".join(filter(None, (message.method, message.name)))
-    return number, None, None, None, None, _few(message.arguments), said, said if message.error else None, _few(title)
+    error = said if message.error else None
+    return number, *(None,) * 6, _few(message.arguments), said, error, _few(title)
 
 
 def ranks(causality: Causality) -> Json:

@@ -122,6 +122,8 @@ def _read_answer(answer: Answer) -> Answered:
         _count_input(usage),
         count_of(usage.get("output_tokens")),
         error,
+        count_of(usage.get("cache_read_input_tokens")),
+        count_of(usage.get("cache_creation_input_tokens")),
     )
 
 

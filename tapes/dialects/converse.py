@@ -115,6 +115,8 @@ def _read_answer(answer: Answer) -> Answered:
         sum(counts) if counts else None,
         count_of(usage.get("outputTokens")),
         error,
+        count_of(usage.get("cacheReadInputTokens")),
+        count_of(usage.get("cacheWriteInputTokens")),
     )
 
 

@@ -137,6 +137,7 @@ def _read_answer(answer: Answer) -> Answered:
         stop,
         *_counts(usage),
         error,
+        count_of(usage.get("cachedContentTokenCount")),
     )
 
 

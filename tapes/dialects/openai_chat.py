@@ -110,7 +110,15 @@ def _read_answer(answer: Answer) -> Answered:
         count_of(usage.get("prompt_tokens")),
         count_of(usage.get("completion_tokens")),
         error,
+        _count_cached(usage),
     )
+
+
+def _count_cached(usage: Json) -> int | None:
+    """What was read from the cache: as OpenAI says it, or in the field that DeepSeek or Moonshot have for it."""
+    details = mapping_of(usage.get("prompt_tokens_details"))
+    given = (details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
+    return next((count for value in given if (count := count_of(value)) is not None), None)
 
 
 def _first_choices(obj: Json) -> Iterable[Json]:

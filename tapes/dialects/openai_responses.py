@@ -5,6 +5,7 @@ https://platform.openai.com/docs/api-reference/responses
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from tapeproxy.tapes.conversation import (
@@ -120,6 +121,7 @@ def _read_response(response: Json, output: Any) -> Answered:
         count_of(usage.get("input_tokens")),
         count_of(usage.get("output_tokens")),
         error_of(response),
+        count_of(mapping_of(usage.get("input_tokens_details")).get("cached_tokens")),
     )
 
 
@@ -136,9 +138,7 @@ def _read_stream(events: Iterable[Json]) -> Answered:
             error = error_of(event) or error
         items.add(kind, event)
     answered = _read_response(response, items_of(response.get("output")) or items.output())
-    if error is None:
-        return answered
-    return Answered(answered.model, answered.message, answered.stop, answered.tokens_in, answered.tokens_out, error)
+    return answered if error is None else replace(answered, error=error)
 
 
 class _Items:

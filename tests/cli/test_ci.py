@@ -78,8 +78,27 @@ def test_money_is_only_what_prices_say() -> None:
     page = markdown([PASSED, other], [Price("gpt-*", 1, 1)])
     assert "No price was given for `claude|x`." in page
     assert "3 calls, 1,200,005 tokens in and 300,006 out; 1 of them do not say all of theirs" in page
-    assert "| `claude\\|x` | 1 | 5 | 6 |" in page
+    assert "| `claude\\|x` | 1 | 5 | 0 | 0 | 6 |" in page
     assert saved([PASSED], [])["money"] is None
+
+
+CACHED = Entry(name="b", tape="b", code=0, usage=(Usage("claude", 1, 91_010, 100, 0, 90_000, 1_000),))
+
+
+@pytest.mark.parametrize(
+    ("price", "money", "rough"),
+    [
+        (Price("*", 3, 15, 0.3, 3.75), (10 * 3 + 90_000 * 0.3 + 1_000 * 3.75 + 100 * 15) / 1e6, 0),
+        (Price("*", 3, 15, 0.3), (1_010 * 3 + 90_000 * 0.3 + 100 * 15) / 1e6, 1_000),
+        (Price("*", 3, 15), (91_010 * 3 + 100 * 15) / 1e6, 91_000),
+    ],
+)
+def test_cached_tokens_have_their_own_price(price: Price, money: float, rough: int) -> None:
+    page, told = markdown([CACHED], [price]), saved([CACHED], [price])
+    assert (told["money"], told["cached_at_full_price"]) == (pytest.approx(money), rough)
+    assert f"That is {money:.4f} at the prices given." in page
+    assert (f"It is rough: {rough:,} of the tokens were read from a cache or written to one" in page) == bool(rough)
+    assert "91,010 tokens in (90,000 read from a cache, 1,000 written to one) and 100 out" in page
 
 
 HOSTILE = [
@@ -197,6 +216,7 @@ def test_reports_of_ours(cli: Cli) -> None:
     assert (told["passed"], told["failed"], told["exit_code"]) == (1, 1, 3)
     assert told["saved"]["usage"] == [
         {"model": "gpt-4o-2024", "calls": 1, "tokens_in": 40, "tokens_out": 5, "uncounted": 0}
+        | {"tokens_cached": 0, "tokens_written": 0}
     ]
 
 
@@ -250,7 +270,9 @@ def test_what_is_no_report(cli: Cli, name: str, text: str | None, said: str) -> 
     assert done.returncode == 2 and said in done.stderr and not done.stdout
 
 
-@pytest.mark.parametrize("price", ["gpt", "gpt=1", "=1,2", "gpt=a,b", "gpt=-1,2", "gpt=inf,2", "gpt=nan,1"])
+@pytest.mark.parametrize(
+    "price", ["gpt", "gpt=1", "=1,2", "gpt=a,b", "gpt=-1,2", "gpt=inf,2", "gpt=nan,1", "gpt=1,2,-1", "gpt=1,2,3,4,5"]
+)
 def test_what_is_no_price(cli: Cli, price: str) -> None:
     done = cli.run("ci", "good.json", "--price", price)
     assert done.returncode == 2 and "is not MODEL=IN,OUT" in done.stderr

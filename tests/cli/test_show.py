@@ -381,6 +381,7 @@ def test_the_hostile_text_is_hostile() -> None:
 
 ROW_FIELDS = {
     *("number", "lane", "method", "scheme", "host", "path", "query", "status", "how", "dialect", "model", "mcp"),
+    *("tokens_cached", "tokens_written"),
     *("tokens_in", "tokens_out", "chunks", "size", "first_byte_ns", "total_ns", "error"),
 }
 
@@ -431,6 +432,8 @@ def test_a_tape_as_json() -> None:
         "mcp": None,
         "tokens_in": None,
         "tokens_out": None,
+        "tokens_cached": None,
+        "tokens_written": None,
         "chunks": 2,
         "size": 31,
         "first_byte_ns": 10_000_000,

@@ -1,5 +1,6 @@
 """What answers had cost: tokens by model, and the time in which at least one was under way."""
 
+import json
 from pathlib import Path
 
 import agentruns
@@ -42,3 +43,13 @@ def test_tokens_by_model(tmp_path: Path) -> None:
     usage = usage_of(tape.exchanges)
     assert usage == [Usage("gpt-4o", 1, 0, 0, 1), Usage("gpt-4o-2024", 2, 80, 10, 0)]
     assert summed([*usage, *usage]) == [Usage("gpt-4o", 2, 0, 0, 2), Usage("gpt-4o-2024", 4, 160, 20, 0)]
+
+
+def test_cached_tokens_are_counted_apart(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 40, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 30}}
+    body = json.dumps({"model": "m", "choices": [], "usage": usage}).encode()
+    records = agentruns.exchange(1, CHAT, method="POST", asked=ASKED, chunks=[body])
+    tape, _ = load(agentruns.write_tape(tmp_path / "a.tape.jsonl.gz", records))
+    found = usage_of(tape.exchanges)
+    assert found == [Usage("m", 1, 40, 5, 0, 30, 0)]
+    assert summed([*found, Usage("m", 1, 91, 2, 0, 70, 9)]) == [Usage("m", 2, 131, 7, 0, 100, 9)]

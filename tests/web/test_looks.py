@@ -267,6 +267,23 @@ def test_prices_are_the_users_own(opened: Open) -> None:
     expect(page.locator(".facts")).to_contain_text("costs 0.00330")
 
 
+def test_cached_tokens_are_said_apart_and_have_their_own_price(opened: Open) -> None:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 90_000, "cache_creation_input_tokens": 1000}
+    answer = {"type": "message", "role": "assistant", "model": "claude", "content": [], "usage": usage}
+    answer["usage"] = usage | {"output_tokens": 100}
+    asked = {"model": "claude", "messages": [{"role": "user", "content": "?"}]}
+    url = "https://api.anthropic.com/v1/messages"
+    page = opened(Ask("m", url, asked, json.dumps(answer).encode(), headers=(agentruns.JSON_TYPE,)))
+    total, tokens = page.locator(".sum"), "91,010 tokens in (90,000 cached, 1,000 written to the cache), 100 out"
+    for prices, said in (("claude 3 15 .3 3.75", "costs 0.03"), ("claude 3 15", "costs about 0.27")):
+        total.click()
+        page.locator(".help textarea").fill(prices)
+        page.get_by_role("button", name="keep").click()
+        expect(total).to_have_text(f"1 call · {tokens} · {said}")
+    page.keyboard.press("j")
+    expect(page.locator(".facts")).to_contain_text(f"{tokens} · costs about 0.27")
+
+
 def test_the_place_of_an_exchange_has_its_hash_once_the_chain_is_checked(opened: Open) -> None:
     page = opened(say("m", "?"), streamed("m", "?", "a"))
     page.keyboard.press("j")

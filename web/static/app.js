@@ -170,7 +170,7 @@
       ${model.source.home && html`<a class="home" href="/" title="all tapes of this server">tapes</a>`}
       <h1 title=${tp.spelled(tape.name + (tape.argv.length ? '\n' + tape.argv.join(' ') : ''))}>${tp.spelled(tp.clip(command(tape.argv) || tape.name, 200))}</h1>
       <span class="dim">${state.offline ? tp.spelled(state.offline) : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} ${model.timeless ? '' : ' · ' + tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}${tape.scrubbed ? ' · scrubbed' : ''}</span>
-      ${sum.calls > 0 && html`<button class="sum" onClick=${function () { store.set({ pricing: true }); }} title="tokens of the calls that are shown; a table of prices of your own gives what they cost">${tp.count(sum.calls, 'call')}${sum.tokens_in + sum.tokens_out > 0 ? ' · ' + tp.tokens(sum.tokens_in, sum.tokens_out) : ''}${sum.cost === null ? '' : ' · costs ' + tp.money(sum.cost)}</button>`}
+      ${sum.calls > 0 && html`<button class="sum" onClick=${function () { store.set({ pricing: true }); }} title="tokens of the calls that are shown; a table of prices of your own gives what they cost">${tp.count(sum.calls, 'call')}${sum.tokens_in + sum.tokens_out > 0 ? ' · ' + tp.tokens(sum) : ''}${sum.cost === null ? '' : ' · ' + tp.costs(sum.cost)}</button>`}
       ${model.diff ? html`<${tp.DiffVerdict} model=${model} store=${store} state=${state} />` : html`<button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash and the seal, here in the browser; \`tapeproxy verify\` also computes what the exchanges add up to">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>`}
       <span class="grow"></span>
       <input ref=${props.search} class="filter" type="search" placeholder="filter  /" title="words, or status:5 host:api model:gpt lane:worker is:failed; all are in the help" value=${state.query} onInput=${function (event) { store.set({ query: event.target.value }); }} aria-label="filter" />
@@ -241,8 +241,8 @@
     function keep() { tp.stored('tapeproxy-prices', text[0]); tp.table = tp.prices(text[0]); props.model.bump(); props.close(); }
     return html`<div class="over"><div class="help" role="dialog" aria-modal="true" aria-label="prices">
       <h2>What calls cost</h2>
-      <p class="dim">Tokens are those that the answers told. Prices are yours: a line for each model, its name or how it begins, and what a million tokens cost, in and out. They stay in this browser.</p>
-      <textarea ref=${box} rows="8" spellcheck="false" placeholder="some-model 2.50 10" aria-label="table of prices" onInput=${function (event) { text[1](event.target.value); }}>${text[0]}</textarea>
+      <p class="dim">Tokens are those that the answers told. Prices are yours: a line for each model, its name or how it begins, and what a million tokens cost, in and out; then, if you like, those in that were read from a cache, and those written to one. Without these two they count as the others, and what calls cost is said to be “about” that. They stay in this browser.</p>
+      <textarea ref=${box} rows="8" spellcheck="false" placeholder="some-model 2.50 10 0.25 3.125" aria-label="table of prices" onInput=${function (event) { text[1](event.target.value); }}>${text[0]}</textarea>
       <p><button onClick=${keep}>keep</button> <button onClick=${props.close}>close</button></p></div></div>`;
   }
 

@@ -28,17 +28,20 @@ tp.size = function (bytes) {
   return (bytes / 1e6).toFixed(1) + ' MB';
 };
 tp.count = function (n, word) { return n + ' ' + word + (n === 1 ? '' : 's'); };
-tp.tokens = function (given, made) {
-  return [given === null ? '' : given.toLocaleString('en') + ' tokens in', made === null ? '' : made.toLocaleString('en') + ' out'].filter(Boolean).join(', ');
+tp.tokens = function (call) {
+  var given = call.tokens_in, made = call.tokens_out;
+  var among = [call.tokens_cached ? call.tokens_cached.toLocaleString('en') + ' cached' : '', call.tokens_written ? call.tokens_written.toLocaleString('en') + ' written to the cache' : ''].filter(Boolean).join(', ');
+  return [given === null ? '' : given.toLocaleString('en') + ' tokens in' + (among && ' (' + among + ')'), made === null ? '' : made.toLocaleString('en') + ' out'].filter(Boolean).join(', ');
 };
 
 /* Prices are the user's own: none are built in, for they change. A line a model: name or its beginning, and the prices
-   of a million tokens in and out. Kept in this browser. */
+   of a million tokens in and out, then of those that were read from the provider's cache and of those written to it.
+   Kept in this browser. */
 tp.prices = function (text) {
   var found = [];
   for (var line of String(text || '').split('\n')) {
-    var words = line.trim().split(/[\s,;]+/);
-    if (words.length === 3 && words[0] && isFinite(words[1]) && isFinite(words[2])) found.push([words[0], Number(words[1]), Number(words[2])]);
+    var words = line.trim().split(/[\s,;]+/), numbers = words.slice(1).map(Number);
+    if (words[0] && numbers.length >= 2 && numbers.length <= 4 && numbers.every(isFinite)) found.push([words[0]].concat(numbers));
   }
   return found.sort(function (a, b) { return b[0].length - a[0].length; });
 };
@@ -49,11 +52,20 @@ tp.stored = function (name, value) {
   } catch (error) { return ''; }
 };
 tp.table = tp.prices(tp.stored('tapeproxy-prices'));
-tp.cost = function (model, given, made) {
-  var row = model === null ? null : tp.table.find(function (one) { return model.startsWith(one[0]); });
-  return row && (given !== null || made !== null) ? ((given || 0) * row[1] + (made || 0) * row[2]) / 1e6 : null;
+/* What a call costs. It is rough where cached tokens, or those written to a cache, count as others for want of a price. */
+tp.cost = function (call) {
+  var row = call.model === null ? null : tp.table.find(function (one) { return call.model.startsWith(one[0]); });
+  if (!row || (call.tokens_in === null && call.tokens_out === null)) return null;
+  var cached = call.tokens_cached || 0, written = call.tokens_written || 0, given = call.tokens_in || 0;
+  var read = row[3] === undefined ? row[1] : row[3], write = row[4] === undefined ? row[1] : row[4];
+  var plain = Math.max(0, given - cached - written);
+  return {
+    money: (plain * row[1] + cached * read + written * write + (call.tokens_out || 0) * row[2]) / 1e6,
+    rough: (cached > 0 && row[3] === undefined) || (written > 0 && row[4] === undefined),
+  };
 };
-tp.money = function (cost) { return cost === null ? '' : cost < 0.01 ? cost.toFixed(5) : cost.toFixed(2); };
+tp.costs = function (cost) { return cost === null ? '' : 'costs ' + (cost.rough ? 'about ' : '') + tp.money(cost.money); };
+tp.money = function (cost) { return cost < 0.01 ? cost.toFixed(5) : cost.toFixed(2); };
 tp.clip = function (text, most) { return text.length > most ? text.slice(0, most - 1) + '…' : text; };
 
 /* First place in a sorted array that is not below `value`. */

@@ -116,12 +116,12 @@
     if (!call && props.document.exchange.mcp) return html`<${Mcp} message=${props.document.exchange.mcp} ask=${ask} />`;
     if (!call && props.document.messages.length) return html`<${tp.Frames} document=${props.document} model=${props.model} />`;
     if (!call) return html`<p class="dim">This is no call of a model. Its bodies:</p><${Bodies} document=${props.document} model=${props.model} />`;
-    var pairs = paired(call.messages), cost = tp.cost(call.model, call.tokens_in, call.tokens_out);
+    var pairs = paired(call.messages), cost = tp.cost(call);
     var shown = call.messages.map(function (message, at) {
       var parts = message.parts.filter(function (part) { return !(part.kind === 'tool-result' && pairs.results.get(part.id) === part); });
       return { at: at, message: parts.length === message.parts.length ? message : { role: message.role, parts: parts }, gone: parts.length === 0 && message.parts.length > 0 };
     });
-    var facts = [call.model, call.stop && 'stop: ' + call.stop, tp.tokens(call.tokens_in, call.tokens_out), call.streamed && 'streamed', cost !== null && 'costs ' + tp.money(cost)].filter(Boolean);
+    var facts = [call.model, call.stop && 'stop: ' + call.stop, tp.tokens(call), call.streamed && 'streamed', tp.costs(cost)].filter(Boolean);
     return html`<div class="conversation">
       <p class="facts">${facts.map(tp.spelled).join(' · ')}</p>
       ${shown.map(function (one) { return one.gone ? null : html`<${Message} key=${one.at} message=${one.message} place=${one.at} results=${pairs.results} calls=${pairs.calls} ask=${ask} />`; })}
@@ -202,7 +202,7 @@
         <tr><th>asked</th><td>${tp.duration(row.at)} after the start</td></tr>
         <tr><th>first byte</th><td>${row.first === null ? 'not told' : tp.duration(row.first - row.at) + ' later'}</td></tr>
         <tr><th>ended</th><td>${row.end === null ? 'not on the tape' : tp.duration(row.end - row.at) + ' later, ' + row.how}</td></tr>`}
-        ${row.tokens_in !== null && html`<tr><th>tokens</th><td>${tp.tokens(row.tokens_in, row.tokens_out)}</td></tr>`}
+        ${row.tokens_in !== null && html`<tr><th>tokens</th><td>${tp.tokens(row)}</td></tr>`}
         ${row.source && html`<tr><th>source</th><td>${row.source}</td></tr>`}
         <tr><th>record</th><td>${document_.record}</td></tr>
         <tr><th>its chain hash</th><td class="hash">${model.hashes && model.hashes[document_.record] ? tp.hex(model.hashes[document_.record]) : 'known when “verify” has checked the tape'}</td></tr>

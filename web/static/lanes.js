@@ -454,7 +454,7 @@ tp.Lanes = class {
     var lines = [row.label + '  ' + row.method + ' ' + row.host + row.path, (row.status || row.how || 'unfinished') + (row.model ? '  ' + row.model : '') + (this.model.timeless || row.end === null ? '' : '  ' + tp.duration(row.end - row.at))];
     if (row.words) lines.push('← ' + row.words);
     if (row.said) lines.push('→ ' + row.said);
-    if (row.tokens_in !== null || row.tokens_out !== null) lines.push(tp.tokens(row.tokens_in, row.tokens_out));
+    if (row.tokens_in !== null || row.tokens_out !== null) lines.push(tp.tokens(row));
     return lines;
   }
 

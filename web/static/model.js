@@ -45,7 +45,7 @@ tp.Model = class {
     for (var at = 0; at < columns.number.length; at++) {
       var number = columns.number[at], row = this.byNumber.get(number);
       if (!row) {
-        row = { number: number, label: String(number), place: this.rows.length, rank: number, words: '', said: '', model: null, dialect: null, mcp: null, tokens_in: null, tokens_out: null, error: null };
+        row = { number: number, label: String(number), place: this.rows.length, rank: number, words: '', said: '', model: null, dialect: null, mcp: null, tokens_in: null, tokens_out: null, tokens_cached: null, tokens_written: null, error: null };
         this.byNumber.set(number, row);
         this.rows.push(row);
       }
@@ -76,14 +76,13 @@ tp.Model = class {
 
   /* Tokens of all calls: in, out, and how many calls there are. */
   totals(rows) {
-    var sum = { calls: 0, tokens_in: 0, tokens_out: 0, cost: null };
+    var sum = { calls: 0, tokens_in: 0, tokens_out: 0, tokens_cached: 0, tokens_written: 0, cost: null };
     for (var row of rows) {
       if (row.dialect === null) continue;
       sum.calls++;
-      sum.tokens_in += row.tokens_in || 0;
-      sum.tokens_out += row.tokens_out || 0;
-      var cost = tp.cost(row.model, row.tokens_in, row.tokens_out);
-      if (cost !== null) sum.cost = (sum.cost || 0) + cost;
+      for (var name of ['tokens_in', 'tokens_out', 'tokens_cached', 'tokens_written']) sum[name] += row[name] || 0;
+      var cost = tp.cost(row);
+      if (cost !== null) sum.cost = { money: (sum.cost ? sum.cost.money : 0) + cost.money, rough: cost.rough || (sum.cost !== null && sum.cost.rough) };
     }
     return sum;
   }

@@ -95,7 +95,7 @@ def test_a_plain_answer_counts_the_whole_prompt() -> None:
         },
     }
     assert DIALECT.read_answer(Answer((body,))) == Answered(
-        "m-1", Message("assistant", (Text("4"),)), "end_turn", 113, 2
+        "m-1", Message("assistant", (Text("4"),)), "end_turn", 113, 2, tokens_cached=100, tokens_written=10
     )
 
 

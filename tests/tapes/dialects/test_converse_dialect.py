@@ -89,7 +89,9 @@ def test_a_plain_answer_counts_the_whole_prompt() -> None:
     usage = {"inputTokens": 3, "cacheReadInputTokens": 100, "cacheWriteInputTokens": 10, "outputTokens": 2}
     message = {"role": "assistant", "content": [{"text": "4"}]}
     body = {"output": {"message": message}, "stopReason": "end_turn", "usage": usage, "metrics": {"latencyMs": 1}}
-    expected = Answered(None, Message("assistant", (Text("4"),)), "end_turn", 113, 2)
+    expected = Answered(
+        None, Message("assistant", (Text("4"),)), "end_turn", 113, 2, tokens_cached=100, tokens_written=10
+    )
     assert DIALECT.read_answer(Answer((body,))) == expected
 
 

@@ -127,7 +127,14 @@ STREAM = (
     event({"text": "Hel"}),
     event({"text": "lo"}, {"functionCall": {"name": "add", "args": {"a": 1}}}),
     event({"text": "", "thoughtSignature": "s"}, finishReason="STOP")
-    | {"usageMetadata": {"promptTokenCount": 90, "candidatesTokenCount": 5, "thoughtsTokenCount": 4}},
+    | {
+        "usageMetadata": {
+            "promptTokenCount": 90,
+            "cachedContentTokenCount": 80,
+            "candidatesTokenCount": 5,
+            "thoughtsTokenCount": 4,
+        }
+    },
 )
 SAID = (Thought("hm"), Text("Hello"), ToolCall("add", '{"a":1}'))
 
@@ -135,7 +142,7 @@ SAID = (Thought("hm"), Text("Hello"), ToolCall("add", '{"a":1}'))
 @pytest.mark.parametrize(("events", "parts"), [(1, (Thought("h"),)), (3, (Thought("hm"), Text("Hel"))), (5, SAID)])
 def test_a_stream_put_together_as_far_as_it_came(events: int, parts: tuple[Part, ...]) -> None:
     stop, out = ("STOP", 9) if events == 5 else (None, 0)
-    expected = Answered("m-1", Message("model", parts), stop, 90, out)
+    expected = Answered("m-1", Message("model", parts), stop, 90, out, tokens_cached=80)
     assert DIALECT.read_answer(Answer(STREAM[:events], streamed=True)) == expected
 
 

@@ -150,3 +150,17 @@ def test_a_cut_stream_gives_what_came_and_no_stop() -> None:
 def test_errors(error: Any, said: str | None) -> None:
     assert DIALECT.read_answer(Answer(({"error": error},))).error == said
     assert DIALECT.read_answer(Answer((delta(content="a"), {"error": error}), streamed=True)).error == said
+
+
+@pytest.mark.parametrize(
+    ("usage", "cached"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 7}}, 7),
+        ({"prompt_cache_hit_tokens": 7, "prompt_cache_miss_tokens": 2}, 7),
+        ({"cached_tokens": 7}, 7),
+        ({"prompt_tokens_details": None}, None),
+    ],
+)
+def test_tokens_that_were_cached(usage: dict[str, Any], cached: int | None) -> None:
+    answered = DIALECT.read_answer(Answer(({"choices": [], "usage": {"prompt_tokens": 9} | usage},)))
+    assert (answered.tokens_in, answered.tokens_cached) == (9, cached)

@@ -147,3 +147,9 @@ def test_an_incomplete_response_says_why() -> None:
 def test_an_error_in_the_stream(event: dict[str, Any]) -> None:
     answered = DIALECT.read_answer(Answer((*STREAM[:8], event), streamed=True))
     assert (answered.error, answered.model, bool(answered.message)) == ("overloaded", "m-1", True)
+
+
+def test_tokens_that_were_cached() -> None:
+    usage = {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 7}, "output_tokens": 1}
+    answered = DIALECT.read_answer(Answer(({"object": "response", "output": [], "usage": usage},)))
+    assert (answered.tokens_in, answered.tokens_cached) == (9, 7)
