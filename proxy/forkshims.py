@@ -15,7 +15,7 @@ from tapeproxy.tapes.branches import inherited, seeds_of
 from tapeproxy.tapes.cuts import UNLANED
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.forkplan import ForkPlan
-from tapeproxy.tapes.lanes import START
+from tapeproxy.tapes.lanes import EDGE_RULES, START, edge_rules
 from tapeproxy.tapes.records import Head, Json
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.updateplan import UpdatePlan
@@ -40,7 +40,7 @@ class ForkShims(Shims):
         told = replace(
             self.settings(parent, proxy),
             mode="fork",
-            edges=True,
+            edges=edge_rules(self._tape.head) or EDGE_RULES,
             sidecar=sidecar.absolute(),
             fork=fork,
             seeds=seeds,

@@ -23,7 +23,7 @@ from tapeproxy.proxy.shimming import (
 )
 from tapeproxy.proxy.sidecar import make_folder
 from tapeproxy.proxy.tapefile import started_at
-from tapeproxy.tapes.lanes import APART_RULES, EDGE_RULES, NODE_RULES, has_node, keeps_apart
+from tapeproxy.tapes.lanes import APART_RULES, EDGE_RULES, NODE_RULES, edge_rules, has_node, keeps_apart
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.positions import CLOCK_RULES, WITHIN_RULES
 from tapeproxy.tapes.reading import VERSION
@@ -77,7 +77,7 @@ def open_tape(
         proxy=proxy,
         io=IoSettings(mode="record", base=settings.cwd) if settings.io else None,
         threads="1" if settings.threads else "",
-        edges=True,
+        edges=EDGE_RULES,
         node=True,
         apart=True,
     )
@@ -107,7 +107,9 @@ def open_child(
         tape.create(settings, head)
         return None
     # What its parent's lanes and flows were called, its own are.
-    inherited = {"node": NODE_RULES} if has_node(parent) else {}
+    inherited = {"edges": edge_rules(parent) or EDGE_RULES}
+    if has_node(parent):
+        inherited["node"] = NODE_RULES
     if keeps_apart(parent):
         inherited["apart"] = APART_RULES
     origin = epoch_ns(parent.started_at) + (parent.origin or 0) - epoch_ns(head.started_at)
@@ -118,7 +120,7 @@ def open_child(
         hash_seed=parent.hash_seed or hash_seed_for(settings.environment),
         tmpdir=parent.tmpdir,
         io=settings.io,
-        rules=head.rules | {"clock": CLOCK_RULES, "edges": EDGE_RULES} | inherited,
+        rules=head.rules | {"clock": CLOCK_RULES} | inherited,
     )
     return _create(settings, tape, head)
 

@@ -66,7 +66,7 @@ class ShimSettings:
     `trace`: the shim tells of every read, in a replay. `fork`: the file that says where lanes leave the tape.
     `seeds`: new ones of lanes, which a fork gave them.
     `threads`: recording, `1` where the order of locks is taped; in a replay the file with it; empty otherwise.
-    `edges`: the shim tells where lanes learn of each other.
+    `edges`: the shim tells where lanes learn of each other, by this version of the rules; 0: it does not.
     `node`: Node programs have the shim, too. `apart`: what is chance is kept out of lanes.
     `hints`: a replay's file with the calls of tools, and `tools` whose results a call may have, or `live` for none.
     """
@@ -84,7 +84,7 @@ class ShimSettings:
     trace: bool = False
     io: IoSettings | None = None
     threads: str = ""
-    edges: bool = False
+    edges: int = 0
     fork: Path | None = None
     seeds: tuple[LaneSeed, ...] = ()
     node: bool = False
@@ -121,7 +121,7 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
     if settings.threads:
         out["TAPEPROXY_THREADS"] = settings.threads
     if settings.edges:
-        out["TAPEPROXY_EDGES"] = "1"
+        out["TAPEPROXY_EDGES"] = str(settings.edges)
     if settings.apart:
         out["TAPEPROXY_APART"] = "1"
     if settings.hints is not None:

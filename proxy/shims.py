@@ -25,7 +25,7 @@ from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.branches import seeds_of
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.hints import HINTS, USED, hinted
-from tapeproxy.tapes.lanes import has_edges, has_node, keeps_apart
+from tapeproxy.tapes.lanes import edge_rules, has_node, keeps_apart
 from tapeproxy.tapes.records import Edge, Lane, Note
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.troubles import WITHOUT_LANE, Troubles, sentence
@@ -75,7 +75,7 @@ class Shims:
         self._changed: list[str] = []
         self._notes: list[str] = []
         self._tape = tape
-        self._edges = edges and has_edges(tape.head)
+        self._edges = edge_rules(tape.head) if edges else 0
         self._met: list[Line] = []
         self._served = ServedRequests()
         self._io: IoMode = io or ("verify" if tape.head.io else "live")

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from tapeproxy.tapes.records import Head, Headers
 
 LANE_HEADER = b"x-tapeproxy-lane"
-EDGE_RULES = 1
-"""The version of the rules for edges in a head's `rules.edges`; a tape that does not say has none."""
+EDGE_RULES = 2
+"""The version of the rules for edges in a head's `rules.edges`; a tape that does not say has none. 2: there are also
+those of a queue's `join`, `SimpleQueue`, `Barrier`, `as_completed` of threads, and `run_coroutine_threadsafe`."""
 APART_RULES = 1
 """The version of `rules.apart`: chance stands apart from a lane's course; a tape that does not say has it there."""
 NODE_RULES = 1
@@ -65,7 +66,13 @@ def split_tag(headers: Headers) -> tuple[LaneTag | None, Headers]:
 
 def has_edges(head: Head) -> bool:
     """Whether the tape says where its lanes met."""
-    return head.rules.get("edges") == EDGE_RULES
+    return edge_rules(head) > 0
+
+
+def edge_rules(head: Head) -> int:
+    """The version of the rules by which the tape says where its lanes met; 0: it does not, or by rules unknown here."""
+    version = head.rules.get("edges")
+    return version if isinstance(version, int) and 0 < version <= EDGE_RULES else 0
 
 
 def keeps_apart(head: Head) -> bool:

@@ -20,6 +20,8 @@ KINDS = {
     "pool": ("m/w0", "m/w1", "m"),
     "queues": ("m/t0", "m/t1", "m"),
     "tasks": ("m/a0/a0", "m/a0/a1", "m"),
+    "joined": ("m/t0", "m/t1", "m"),
+    "loop": ("m/a0/a0", "m/a0/a1", "m"),
 }
 
 

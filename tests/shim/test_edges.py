@@ -14,7 +14,8 @@ from _tapeproxy.lanes import current
 def ask(*_): return tag()
 async def ask_later(*_): await asyncio.sleep(0); return tag()
 """
-ON = {"TAPEPROXY_EDGES": "1"}
+ON = {"TAPEPROXY_EDGES": "2"}
+OLD = {"TAPEPROXY_EDGES": "1"}
 
 
 def told(found: Run) -> list[str]:
@@ -32,13 +33,67 @@ def origins(found: Run) -> dict[str, str]:
     return {line["id"]: "{}@{}.{}".format(*line["from"]) for line in found.of("lane") if "from" in line}
 
 
-def edges(code: str, python: Path, sidecar: Path, *args: str) -> Run:
-    found = run(HEAD + code, *args, python=python, sidecar=sidecar, extra=ON)
+def edges(code: str, python: Path, sidecar: Path, *args: str, rules: dict[str, str] = ON) -> Run:
+    found = run(HEAD + code, *args, python=python, sidecar=sidecar, extra=rules)
     assert found.returncode == 0, found.stderr
     assert not found.of("note"), found.of("note")
     return found
 
 
+# Those of version 2 of the rules.
+WORKERS = """
+def work():
+    while True: q.get(); ask(); q.task_done()
+for _ in range(2): threading.Thread(target=work, daemon=True).start()
+"""
+MORE = [
+    ("q = queue.Queue()" + WORKERS.replace("range(2)", "range(1)") + "q.put(1); q.join()", "m 0 done m/t0@1.0"),
+    (
+        # Each works on one: the other waits at the barrier, and nobody has asked before.
+        "q, b = queue.Queue(), threading.Barrier(2)\n"
+        + WORKERS.replace("q.get()", "q.get(); b.wait()")
+        + "q.put(1); q.put(2); q.join(); ask(); q.join(); ask(); q.put(1); q.put(2); q.join()",
+        "m 0 done m/t0@1.0; m 0 done m/t1@1.0; m 2 done m/t0@2.2; m 2 done m/t1@2.2; "
+        "m/t0 1 get m@2.2; m/t0 1 barrier m/t1@1.1; m/t1 1 get m@2.2; m/t1 1 barrier m/t0@1.1",
+    ),
+    (
+        "q = queue.SimpleQueue()\ndef work(): q.get(); q.get_nowait(); ask(); q.put_nowait(1)\n"
+        "ask(); t = threading.Thread(target=work); ask(); q.put(1); q.put(None); t.start(); q.get()\n"
+        "try: q.get_nowait()\nexcept queue.Empty: t.join()",
+        "m 2 get m/t0@1.0",
+    ),
+    (
+        "b, e = threading.Barrier(2), threading.Event()\n"
+        "def work():\n    for _ in range(2): ask(); b.wait()\n    e.wait()\n"
+        "t = threading.Thread(target=work); t.start(); b.wait(); ask(); b.wait(); e.set(); t.join()",
+        "m 0 barrier m/t0@1.0; m 1 barrier m/t0@2.0; m/t0 2 barrier m@1.1",
+    ),
+    (
+        "b = threading.Barrier(2)\ntry: b.wait(0)\nexcept threading.BrokenBarrierError: b.reset()\n"
+        "def work(): ask(); b.wait()\nt = threading.Thread(target=work); t.start(); b.wait(); ask(); t.join()",
+        "m 0 barrier m/t0@1.0",
+    ),
+    (
+        "pool = concurrent.futures.ThreadPoolExecutor(1)\n"
+        "for one in concurrent.futures.as_completed([pool.submit(ask)]): ask()",
+        "m 0 result m/w0@1.0",
+    ),
+    (
+        "loop = asyncio.new_event_loop(); threading.Thread(target=loop.run_forever, daemon=True).start()\n"
+        "async def work(): await asyncio.create_task(ask_later())\n"
+        "asyncio.run_coroutine_threadsafe(work(), loop).result(); ask()\n"
+        "async def fail(): ask(); raise ValueError\n"
+        "assert asyncio.run_coroutine_threadsafe(fail(), loop).exception(); ask()",
+        "m 0 result m/a0@0.1; m 1 result m/a1@1.0; m/a0 0 await m/a0/a0@1.0",
+    ),
+    (
+        "async def main():\n    q = asyncio.Queue()\n    async def work():\n"
+        "        while True: await q.get(); await asyncio.sleep(0); ask(); q.task_done()\n"
+        "    t = [asyncio.create_task(work()) for _ in range(2)]\n"
+        "    for _ in t: q.put_nowait(1)\n    await q.join(); ask()\nasyncio.run(main())",
+        "m/a0 0 event m/a0/a1@1.0; m/a0 0 done m/a0/a0@1.0",
+    ),
+]
 CASES = [
     ("t = threading.Thread(target=ask); t.start(); t.join()", "m 0 join m/t0@1.0"),
     # Who asked nothing and learned nothing has nothing to say.
@@ -133,6 +188,7 @@ CASES = [
         "async def main(): await asyncio.to_thread(ask); ask()\nasyncio.run(main())",
         "m/a0 0 await m/a0/w0@0.1; m/a0/w0 0 context m/a0/c0@1.0",
     ),
+    *MORE,
     ("ask(); subprocess.run([sys.executable, '-c', '1'])", "m 1 exit m/p0; m 1 >start m/p0"),
     (
         "ask(); pool = concurrent.futures.ThreadPoolExecutor(1)\n"
@@ -375,3 +431,9 @@ asyncio.run(main())
     found = edges(code, Path(sys.executable), sidecar)
     rows = [(line["what"], line["on"]) for line in found.of("edge") if line["on"].startswith("@")]
     assert rows == [(what, f"@{found.json}#{n}") for n in range(2) for what in ("serve", "answer")]
+
+
+def test_a_tape_of_older_rules_has_no_edges_that_are_new(sidecar: Path) -> None:
+    given = json.dumps([code for code, _ in MORE])
+    rows = told(edges(DRIVER, Path(sys.executable), sidecar, given, rules=OLD))
+    assert not {row.split()[2] for row in rows} & {"barrier", "done", "result"}

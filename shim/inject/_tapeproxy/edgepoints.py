@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _POINTS = (
     ("threading", "threadedges", "patch_threading"),
-    ("queue", "threadedges", "patch_queue"),
+    ("queue", "queueedges", "patch_queue"),
     ("concurrent.futures._base", "threadedges", "patch_futures"),
     ("concurrent.futures.thread", "threadedges", "patch_pool"),
     ("asyncio.base_events", "taskedges", "patch_loop"),

@@ -34,7 +34,7 @@ def _own_calendar(module: Any) -> None:
 
 
 def _own_queue(module: Any) -> None:
-    """Give its pools a queue at which nobody learns of anybody (`threadedges`)."""
+    """Give its pools a queue at which nobody learns of anybody (`queueedges`)."""
     plain = module.ConnectionPool.QueueCls
     methods = {name: getattr(method, "__wrapped__", method) for name, method in _both(plain)}
     module.ConnectionPool.QueueCls = type(plain)(plain.__name__, (plain,), {"__module__": plain.__module__, **methods})

@@ -21,8 +21,10 @@ READS = os.environ.get("TAPEPROXY_READS", "")
 THREADS = os.environ.get("TAPEPROXY_THREADS", "")
 """Recording: `1` if the order of locks is to be taped. Replay: the file with it. Empty: locks are left alone."""
 
-EDGES = os.environ.get("TAPEPROXY_EDGES") == "1"
-"""Whether to tell where lanes learn of each other."""
+EDGES = int(os.environ.get("TAPEPROXY_EDGES") or 0)
+"""By which version of the rules to tell where lanes learn of each other; 0: not at all."""
+MORE_EDGES = EDGES > 1
+"""Whether to tell also of a queue's join and the others of version 2: not of older tapes."""
 APART = os.environ.get("TAPEPROXY_APART") == "1"
 """Whether tasks that only wait have numbers of their own, and `reuse` is in force: not of older tapes."""
 

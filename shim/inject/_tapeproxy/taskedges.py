@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 
+from . import settings
 from .edges import absorb_one, learn, place
 from .lanes import LANE, current
 from .likeness import resemble
-from .threadedges import remember, take
+from .queueedges import learn_done, remember, take, telling_done
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _places(future: Any) -> Iterator[Any]:
 
 
 def patch_futures(module: Any) -> None:
-    """Futures of a pool that a task awaits: run_in_executor, to_thread."""
+    """Futures of a pool that a task awaits (run_in_executor, to_thread), and of a task that a thread waits for."""
     wrap = module.wrap_future
     linked = _awaited(module.Future)
 
@@ -130,6 +131,20 @@ def patch_futures(module: Any) -> None:
         return made
 
     module.wrap_future = resemble(wrap_future, wrap)
+    if settings.MORE_EDGES:
+        _patch_threadsafe(module)
+
+
+def _patch_threadsafe(module: Any) -> None:
+    """What asyncio copies to the future of a thread, for run_coroutine_threadsafe."""
+    copy = module._set_concurrent_future_state
+
+    def copy_and_let_know(concurrent: Any, source: Any) -> None:
+        for known in _places(source):  # one: run_coroutine_threadsafe made a task
+            concurrent.__dict__[_FROM] = known
+        copy(concurrent, source)
+
+    module._set_concurrent_future_state = resemble(copy_and_let_know, copy)
 
 
 def patch_groups(module: Any) -> None:
@@ -220,8 +235,10 @@ def patch_loop(module: Any) -> None:
 
 
 def patch_queues(module: Any) -> None:
-    """Whoever gets an item knows what was known to the one who put it."""
+    """Whoever gets an item knows what was known to the one who put it; whoever joins, to all who were done with one."""
     cls = module.Queue
+    if settings.MORE_EDGES:
+        _patch_join(cls)
     put, get = cls.put_nowait, cls.get_nowait
 
     def put_and_let_know(self: Any, item: Any) -> None:
@@ -240,6 +257,17 @@ def patch_queues(module: Any) -> None:
         return item
 
     cls.put_nowait, cls.get_nowait = resemble(put_and_let_know, put), resemble(get_and_learn, get)
+
+
+def _patch_join(cls: Any) -> None:
+    cls.task_done = telling_done(cls.task_done)
+    join = cls.join
+
+    async def join_and_learn(self: Any) -> None:
+        await join(self)
+        learn_done(self)
+
+    cls.join = resemble(join_and_learn, join)
 
 
 def patch_locks(module: Any) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SDKS = ("anthropic", "cerebras.cloud.sdk", "groq", "openai", "together")
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _WAITS = ("asyncio.locks", "asyncio.queues")
-_WRAPPED = ("Condition.wait", "Event.wait", "sleep")
+_WRAPPED = ("Condition.wait", "Event.wait", "Queue.join", "sleep")
 _WRAPPERS = ("asyncio.tasks", "_tapeproxy.sleeping", "_tapeproxy.taskedges")
 
 

@@ -1,4 +1,4 @@
-"""Where threads learn of each other: join, futures, queues, events. Knows how each hands things over.
+"""Where threads learn of each other: join, futures, events, barriers. Knows how each hands things over.
 
 A pool's thread has a soft lane, which learns nothing; what it has run, whoever joins it learns of.
 """
@@ -6,7 +6,9 @@ A pool's thread has a soft lane, which learns nothing; what it has run, whoever 
 from __future__ import annotations
 
 import sys
+from _thread import allocate_lock
 
+from . import settings
 from .edges import absorb, learn, place
 from .lanes import LANE, current
 from .likeness import resemble
@@ -45,6 +47,8 @@ def patch_threading(module: Any) -> None:
     cls.join = resemble(join_and_learn, join)
     cls._bootstrap_inner = resemble(bootstrap_and_absorb, bootstrap)
     _patch_event(module.Event)
+    if settings.MORE_EDGES:
+        _patch_barrier(module.Barrier)
 
 
 def _patch_event(cls: Any) -> None:
@@ -66,6 +70,31 @@ def _patch_event(cls: Any) -> None:
     cls.set, cls.wait = resemble(set_and_let_know, set_event), resemble(wait_and_learn, wait)
 
 
+def _patch_barrier(cls: Any) -> None:
+    """Who is let through knows what was known to all who have come."""
+    wait = cls.wait
+    lock = allocate_lock()
+
+    def wait_and_learn(self: Any, timeout: float | None = None) -> int:
+        known = place()
+        with lock:
+            # Nobody can come to the next round before all of this one have come.
+            come: list[Any] = self.__dict__.setdefault(_FROM, [])
+            come.append(known)
+            if len(come) >= self.parties:
+                del self.__dict__[_FROM]
+        try:
+            number: int = wait(self, timeout)
+        except BaseException:
+            self.__dict__.pop(_FROM, None)  # broken: who comes after a reset begins anew
+            raise
+        for known in sorted(one for one in come if one is not None):
+            learn("barrier", known)
+        return number
+
+    cls.wait = resemble(wait_and_learn, wait)
+
+
 def patch_futures(module: Any) -> None:
     """Whoever gets a future's result knows what was known to the one who set it."""
     cls = module.Future
@@ -82,6 +111,23 @@ def patch_futures(module: Any) -> None:
         return found
 
     module.wait = resemble(wait_and_learn, wait)
+    if settings.MORE_EDGES:
+        _patch_as_completed(module)
+
+
+def _patch_as_completed(module: Any) -> None:
+    as_completed = module.as_completed
+
+    def complete_and_learn(fs: Any, timeout: float | None = None) -> Any:
+        # Through map: no future is held between two steps, as without us.
+        yield from map(_learned, as_completed(fs, timeout))
+
+    module.as_completed = resemble(complete_and_learn, as_completed)
+
+
+def _learned(future: Any) -> Any:
+    learn("result", future.__dict__.get(_FROM))
+    return future
 
 
 def _known(futures: Any) -> list[Any]:
@@ -90,11 +136,12 @@ def _known(futures: Any) -> list[Any]:
 
 def _setting(original: Callable[..., None]) -> Callable[..., None]:
     def set_and_let_know(self: Any, value: Any) -> None:
-        # Of a pool of processes' item the manager's thread says so, and what is known is on the future already.
+        # Of a pool of processes' item the manager's thread says so, and what is known is on the future already. asyncio
+        # copies a task's result in a callback, whose lane is not the task's: taskedges has said what that knew.
         lane = LANE.get(None) or current()
         absorb(lane)
         known = lane.place()
-        if known is not None:
+        if known is not None and (_FROM not in self.__dict__ or _caller() != "asyncio.futures"):
             self.__dict__[_FROM] = known
         original(self, value)
 
@@ -151,66 +198,3 @@ def patch_pool(module: Any) -> None:
 
     cls.run = resemble(run_and_remember, run)
     pool.shutdown = resemble(shutdown_and_learn, shutdown)
-
-
-def patch_queue(module: Any) -> None:
-    """Whoever gets an item knows what was known to the one who put it."""
-    cls = module.Queue
-    put, get = cls.put, cls.get
-
-    def put_and_let_know(self: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        known = (LANE.get(None) or current()).place()
-        if known is None:
-            put(self, item, block, timeout)
-            return
-        entry = remember(self, item, known)  # before it can be got
-        try:
-            put(self, item, block, timeout)
-        except BaseException:
-            self.__dict__[_FROM][id(item)].remove(entry)
-            raise
-
-    def get_and_learn(self: Any, block: bool = True, timeout: float | None = None) -> Any:
-        item = get(self, block, timeout)
-        senders = self.__dict__.get(_FROM)
-        if senders:
-            take(senders, item)
-        return item
-
-    cls.put, cls.get = resemble(put_and_let_know, put), resemble(get_and_learn, get)
-
-
-class _Senders(dict):  # type: ignore[type-arg]  # 3.9's, at run time
-    """Of a queue's items, by their ids: each with what its sender knew."""
-
-    limit = 1000
-
-
-def remember(queue: Any, item: Any, known: Any) -> tuple[Any, Any]:
-    """The item, put by one who knows so much, is about to go into a queue."""
-    entry = item, known  # with the item, so that its id is no other's until it is got
-    senders = queue.__dict__.get(_FROM)
-    if senders is None:
-        senders = queue.__dict__.setdefault(_FROM, _Senders())
-    senders.setdefault(id(item), []).append(entry)
-    if len(senders) > senders.limit:
-        _tidy(senders, queue)
-    return entry
-
-
-def take(senders: Any, item: Any) -> None:
-    """The item has come out of a queue: learn what its sender knew."""
-    found = senders.get(id(item))
-    if found:
-        _, known = found.pop(0)
-        learn("get", known)
-
-
-def _tidy(senders: _Senders, queue: Any) -> None:
-    """Forget items that are in the queue no more; those that left it past `get` would stay for ever."""
-    for key in [key for key, entries in list(senders.items()) if not entries]:
-        # A list that is empty may be about to get an entry, in another thread: of the same object, which is rare.
-        senders.pop(key, None)
-    if len(senders) > 2 * queue.qsize() + 1000:
-        senders.clear()
-    senders.limit = 2 * len(senders) + 1000

@@ -1,4 +1,4 @@
-"""A planner, two workers whose calls overlap, and a synthesizer; in threads, a pool, tasks, or over queues."""
+"""A planner, two workers whose calls overlap, a synthesizer: threads, a pool, tasks, queues, or a loop beside."""
 
 import asyncio
 import queue
@@ -59,6 +59,36 @@ def with_queues(client: httpx.Client, plan: str) -> list[str]:
     return [found["alice"], found["bob"]]
 
 
+def with_joined_queues(client: httpx.Client, plan: str) -> list[str]:
+    """Daemons that never end; who waits asks their queues."""
+    boxes: dict[str, queue.Queue[str]] = {"alice": queue.Queue(), "bob": queue.Queue()}
+    found: dict[str, str] = {}
+
+    def run(name: str) -> None:
+        while True:
+            found[name] = work(client, f"{name} on {boxes[name].get()}")
+            boxes[name].task_done()
+
+    for name in boxes:
+        threading.Thread(target=run, args=(name,), name=name, daemon=True).start()
+        boxes[name].put(plan)
+    for box in boxes.values():
+        box.join()
+    return [found["alice"], found["bob"]]
+
+
+def with_loop(plan: str) -> list[str]:
+    """As the synchronous front of an asynchronous SDK does it."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    found = asyncio.run_coroutine_threadsafe(with_tasks(plan), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+    return found
+
+
 async def with_tasks(plan: str) -> list[str]:
     async with httpx.AsyncClient() as client:
 
@@ -76,8 +106,11 @@ def main(kind: str) -> None:
         plan = ask(client, "plan")
         if kind == "tasks":
             parts = asyncio.run(with_tasks(plan))
+        elif kind == "loop":
+            parts = with_loop(plan)
         else:
-            parts = {"threads": with_threads, "pool": with_pool, "queues": with_queues}[kind](client, plan)
+            ways = {"threads": with_threads, "pool": with_pool, "queues": with_queues, "joined": with_joined_queues}
+            parts = ways[kind](client, plan)
         print(ask(client, f"put together {parts}"))
 
 
