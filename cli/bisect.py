@@ -79,10 +79,10 @@ def command(
     with more, too. Where it fails only now and then, -r 5 probes five times before an event counts as good; that a
     good run never fails is supposed even so.
 
-    By commit (--commits): the tape, of a good run, is replayed at commits between the two, offline, by first parents,
-    each in a git worktree in a temporary folder; your checkout, index and HEAD are not touched. The command is run in
-    the folder of the worktree that you are in here. Where --setup fails, the replay does not begin or a check exits
-    with 125, the commit is skipped.
+    By commit (--commits): the tape, of a good run, is replayed at commits between the two, offline, by first
+    parents, each in a git worktree in a temporary folder; your checkout, index and HEAD are not touched. The
+    command is run in the folder of the worktree that you are in here. Checks and predicates judge the tape of that
+    replay. Where --setup fails, the replay does not begin or a check exits with 125, the commit is skipped.
 
     What a run is judged by: the exit code (0 is good, 125 can't be tested, by commit a violation is bad); a --check,
     which is told TAPEPROXY_TAPE, TAPEPROXY_STDOUT, TAPEPROXY_STDERR (files) and TAPEPROXY_EXIT, and exits as it would
@@ -185,26 +185,29 @@ def _commit_settings(
     from tapeproxy.proxy.commitprobes import CommitSettings
     from tapeproxy.proxy.repository import Repository
     from tapeproxy.proxy.tapedrun import taped_argv
-    from tapeproxy.proxy.tapefile import load
+    from tapeproxy.proxy.tapefile import is_locked, load
 
     good, dots, bad = commits.partition("..")
     if not (good and dots and bad) or bad.startswith("."):
         raise UsageError(f"--commits {commits!r} is not GOOD..BAD", fix="as in: --commits v1.2..HEAD")
     loaded = load(tape)[0]  # what is wrong with the tape is no commit's fault
+    if judge is not None and is_locked(tape):
+        what = "the tape is encrypted, and those of its replays, which a check or predicate judges, would not be"
+        raise UsageError(what, where=str(tape), fix="judge by the exit code, or decrypt it first")
     repository = Repository(Path.cwd())
     # A check may look at what comes after the first violation; an exit code is decided by it.
     most = ["--max-violations", "1"] if judge is None else []
     where = tape.absolute()
 
-    def replay(report: Path, agent: tuple[str, ...]) -> list[str]:
+    def replay(report: Path, own: Path, agent: tuple[str, ...]) -> list[str]:
         # -P: what lies in the commit's folder is not ours to import.
         ours = [sys.executable, "-P", "-m", "tapeproxy.cli.main", "replay", str(where), "--report", str(report)]
-        return [*ours, *words, *most, "--", *agent]
+        judged = [] if judge is None else ["--own-tape", str(own)]
+        return [*ours, *words, *most, *judged, "--", *agent]
 
     return CommitSettings(
         repository=repository,
         commits=repository.commits(good, bad),
-        tape=where,
         argv=argv or taped_argv(loaded, tape),
         replay=replay,
         environment=dict(os.environ),

@@ -182,6 +182,8 @@ class _Taped:
 
     def begin(self, session: "Replaying") -> None:
         self._session = session
+        if session.shims is not None and session.shims.hints is not None:
+            session.shims.hints.heard = lambda value, _place: self.tape.hear(value)
         self._teller.begin(session)
 
     def notice(self, found: "Violation | Drift") -> None:

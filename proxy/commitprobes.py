@@ -19,7 +19,6 @@ from tapeproxy.proxy.checks import Check, Ran, by_exit
 from tapeproxy.proxy.repository import Commit, Repository, Tree
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.bisecting import Probe
-from tapeproxy.tapes.exchanges import Tape
 
 _SAYS: Final = "tapeproxy: "
 _FINDINGS: Final = (f"{_SAYS}violation: ", f"{_SAYS}drift: ")
@@ -29,14 +28,14 @@ _MOST: Final = 1 << 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
     """What to probe. `commits`: the good one first. `replay` gives the command that replays the tape and writes its
-    report to a path, for an agent's command line `argv`. `setup`: builds a commit, for the shell; empty: nothing does.
+    report to a path, and its own tape to another one where a check needs that, for an agent's command line `argv`.
+    `setup`: builds a commit, for the shell; empty: nothing does.
     """
 
     repository: Repository
     commits: Sequence[Commit]
-    tape: Path
     argv: tuple[str, ...]
-    replay: Callable[[Path, tuple[str, ...]], Sequence[str]]
+    replay: Callable[[Path, Path, tuple[str, ...]], Sequence[str]]
     environment: Mapping[str, str]
     setup: str = ""
     check: Check = by_exit
@@ -68,8 +67,8 @@ class CommitProbes:
                 code = await run_beside(shell(settings.setup), environment, cwd=tree.folder, output=words.fileno())
                 if code:
                     return Judged("skip", f"the setup failed: {last_words(words) or f'exit code {code}'}"), ""
-        report, out, err = (made / name for name in ("report", "stdout", "stderr"))
-        argv = settings.replay(report, tuple(self._there(word, tree) for word in settings.argv))
+        report, own, out, err = (made / name for name in ("report", "own.tape.jsonl.gz", "stdout", "stderr"))
+        argv = settings.replay(report, own, tuple(self._there(word, tree) for word in settings.argv))
         with ExitStack() as files:
             outputs = [files.enter_context(path.open("w+b")) for path in (out, err)]
             code = await run_beside(
@@ -78,11 +77,8 @@ class CommitProbes:
             if not report.exists():
                 # It did not come to a replay, for a reason that is the commit's: the tape was read before.
                 return Judged("skip", last_words(outputs[1]) or f"exit code {code}"), ""
-        ran = Ran(orjson.loads(report.read_bytes())["exit_code"], out, err, self._tape, lambda: settings.tape)
+        ran = Ran(orjson.loads(report.read_bytes())["exit_code"], out, err, lambda: load(own)[0], lambda: own)
         return Judged(await settings.check(ran)), finding(err.read_bytes()[:_MOST].decode(errors="replace"))
-
-    def _tape(self) -> Tape:
-        return load(self.settings.tape)[0]
 
     def _there(self, word: str, tree: Tree) -> str:
         """A file of the user's checkout, named by its whole path, is meant as the commit has it."""

@@ -1,6 +1,7 @@
 """The tape of what a replay did: gathered while it goes on, written whole when it is over. Holds clock and file.
 
-It is no recording: nothing of it is there if the replay is killed. What the shim would tape is not on it.
+It is no recording: nothing of it is there if the replay is killed. What the shim would tape is not on it, but for what
+the agent's hints tell.
 """
 
 import os
@@ -8,19 +9,22 @@ import platform
 import socket
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import tapeproxy
 from tapeproxy.proxy.drafts import drafted
+from tapeproxy.proxy.hintvalues import since
 from tapeproxy.proxy.origin import origin_mark
 from tapeproxy.proxy.redactionkey import load_key
+from tapeproxy.proxy.shimming import epoch_ns
 from tapeproxy.proxy.supervisor import Outcome
 from tapeproxy.proxy.tapefile import started_at
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.ownrecords import Asked, Event, own_records
-from tapeproxy.tapes.records import Exit, Head, Record, Seal
+from tapeproxy.tapes.records import Exit, Head, Record, Seal, Value
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.rewriting import encoded
 from tapeproxy.tapes.violations import Drift, Violation
@@ -50,6 +54,11 @@ class OwnTape:
         if isinstance(found, Violation) and isinstance(last, Asked):
             last.refuse(found)
         self._events.append((self._now() - self._began, found))
+
+    def hear(self, value: Value) -> None:
+        """A hint of the agent came (`HintCheck.heard`)."""
+        value = since(value, epoch_ns(self._started_at))
+        self._events.append(replace(value, t=self._now() - self._began))
 
     def write(
         self, path: Path, tape: Tape, redactor: Redactor, argv: Sequence[str] = (), outcome: Outcome | None = None

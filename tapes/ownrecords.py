@@ -2,7 +2,7 @@
 
 An answer of the tape that was replayed stands there with the time at which it was asked for: how long it took, and when
 its pieces came, is on that tape. A request that was a violation has the answer 470 that it got. Violations and drifts
-are notes, too.
+are notes, too. What the agent's hints told (calls of tools, messages, conclusions) stands there as on any tape.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.largebodies import is_stand_in
-from tapeproxy.tapes.records import Chunks, End, Note, Record, Request, Response
+from tapeproxy.tapes.records import Chunks, End, Note, Record, Request, Response, Value
 from tapeproxy.tapes.requestlines import shorten, summary_line
 from tapeproxy.tapes.violations import REASON, STATUS, Drift, Violation
 
@@ -31,18 +31,27 @@ class Asked:
             self.refused = found
 
 
-type Event = Asked | tuple[int, Violation | Drift]
-"""What happened in a replay, in order; with its time where it is no request."""
+type Event = Asked | Value | tuple[int, Violation | Drift]
+"""What happened in a replay, in order; what was found, with its time."""
 
 
 def own_records(events: Iterable[Event], taped: Callable[[int], Exchange]) -> Iterator[Record]:
     """Yield the records after the head. `taped`: an exchange of the tape that was replayed, by its number."""
     index = 1
     for event in events:
-        records = _exchange(event, index, taped) if isinstance(event, Asked) else [_note(*event)]
-        for record in records:
+        for record in _records(event, index, taped):
             index += 1
             yield record
+
+
+def _records(event: Event, index: int, taped: Callable[[int], Exchange]) -> Iterable[Record]:
+    match event:
+        case Asked():
+            return _exchange(event, index, taped)
+        case Value():
+            return [event]
+        case _:
+            return [_note(*event)]
 
 
 def _exchange(asked: Asked, index: int, taped: Callable[[int], Exchange]) -> Iterator[Record]:

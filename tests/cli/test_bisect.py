@@ -112,6 +112,28 @@ def test_what_cannot_be_built_is_told(here: Cli, repository: Repository) -> None
         assert f"could not be tested, and may be the one: {ids[n][:12]} change {n}" in done.stdout
 
 
+CONCLUDES = """
+from plan import PLAN
+from tapeproxy.hints import final_state
+final_state({"total": len(PLAN)})
+"""
+
+
+@pytest.mark.parametrize(
+    "judge", ["--predicate=$.final_state.total=2", '--check=zcat "$TAPEPROXY_TAPE" | grep -q "total...2"']
+)
+def test_what_each_commit_concludes_is_judged(judge: str, here: Cli, repository: Repository) -> None:
+    """Nothing is asked, so there is no violation: the totals of the replays are all that differs."""
+    (repository.folder / "agent.py").write_text(CONCLUDES)
+    ids = small(repository, GOOD, GOOD, GOOD, ["/a"], ["/a"])
+    (repository.folder / "plan.py").write_text(f"PLAN = {GOOD!r}\n")
+    recorded = here.run("record", "-o", TAPE, "--force", *RUN)
+    assert recorded.returncode == 0, recorded.stderr
+    done = here.run("bisect", TAPE, "--commits", f"{ids[0]}..main", judge, *RUN)
+    assert done.returncode == 0, done.stderr
+    assert f"first bad commit: {ids[3]}" in done.stdout
+
+
 def test_a_file_named_by_its_whole_path_is_the_commit_s(here: Cli, repository: Repository) -> None:
     ids = small(repository, GOOD, BAD)
     (repository.folder / "plan.py").write_text("raise SystemExit('the checkout')")
