@@ -54,10 +54,11 @@ def command(
     other ids in the other run; the order in which lanes that run side by side asked is no difference.
 
     An event is same, changed (request, status, ending: how it ended, response), moved (the same in another lane, or
-    at another turn of its lane), missing (only A has it) or extra (only B has it). Times are not compared. Of an LLM
-    call neither are ids, moments, fingerprints and tallies of tokens, which are new in each answer, and of other
-    answers' headers only those that clients act on; with --strict all of these are. What was read otherwise before
-    the branch point is listed as far as the tapes have it; see docs/DIFF.md.
+    at another turn of its lane), missing (only A has it) or extra (only B has it). Times are not compared. Of an
+    LLM call neither are ids, moments, fingerprints and tallies of tokens, which are new in each answer, and of
+    other answers' headers only those that clients act on; with --strict all of these are. What tools gave and what
+    agents told each other, where hints taped it, is compared lane by lane. What was read otherwise before the
+    branch point is listed as far as the tapes have it; see docs/DIFF.md.
 
     \b
     Exit codes: 0 nothing differs that counts
@@ -66,11 +67,12 @@ def command(
 
     --json prints: same, relation (words, or empty), a and b (each with tape, argv, started_at, sealed, exit_code,
     signal, duration_ns, exchanges, calls, failed, tokens_in, tokens_out), counts (same, moved, changed, missing,
-    extra), branch (an event, or null), reads (kind: clock, chance, env, value; what, a, b, where), outcome (where, a,
-    b) and lanes (a, b, name, counts, same: pairs of numbers, and events: those that are not). An event has kind, a
-    and b (its numbers, or null), lane (a, b, name), changes (request, status, ending, response, lane, order), source
-    (of B's, in a fork: reused, mutated, live), line (its request) and details: request and response (where; a and b:
-    excerpts; words, kind) and context (kind, role, a and b: the message's numbers; text).
+    extra), branch (an event, or null), reads (kind: clock, chance, env, value; what, a, b, where), hints (kind, a,
+    b: the hint's LANE#N or null, what: tool, hint for a value, message; title, differences), outcome (where, a, b)
+    and lanes (a, b, name, counts, same: pairs of numbers, and events: those that are not). An event has kind, a and
+    b (its numbers, or null), lane (a, b, name), changes (request, status, ending, response, lane, order), source
+    (of B's, in a fork: reused, mutated, live), line (its request) and details: request and response (where; a and
+    b: excerpts; words, kind) and context (kind, role, a and b: the message's numbers; text).
     """
     from tapeproxy.cli.diffsides import read_sides
     from tapeproxy.tapes.tapediff import diff_tapes, only_lane

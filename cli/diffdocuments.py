@@ -8,6 +8,7 @@ from typing import Any
 from tapeproxy.cli.diffsides import Shown
 from tapeproxy.tapes.comparisons import Details
 from tapeproxy.tapes.differences import Difference
+from tapeproxy.tapes.hintdiffs import HintDiff, place_of
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.tapediff import Compared, LaneDiff, LanePair, TapeDiff, relation
 
@@ -25,6 +26,7 @@ def diff_document(shown: tuple[Shown, Shown], diff: TapeDiff) -> Json:
             {"kind": read.kind, "what": read.what, "a": read.ours, "b": read.theirs, "where": read.where}
             for read in diff.reads()
         ],
+        "hints": [_hint(found) for found in diff.hints],
         "outcome": [_difference(found) for found in diff.outcome],
         "lanes": [_lane(diff, lane) for lane in diff.lanes],
     }
@@ -55,6 +57,17 @@ def details_document(details: Details) -> Json:
             for one in details.context
         ],
         "tools": details.tools,
+    }
+
+
+def _hint(found: HintDiff) -> Json:
+    return {
+        "kind": found.kind,
+        "a": place_of(found.ours),
+        "b": place_of(found.theirs),
+        "what": found.what,
+        "title": found.title,
+        "differences": [_difference(one) for one in found.differences],
     }
 
 

@@ -21,6 +21,7 @@ from tapeproxy.tapes.contexts import ContextChange, message_text
 from tapeproxy.tapes.conversation import Message
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.hintdiffs import HintDiff
 from tapeproxy.tapes.invisible import spelled
 from tapeproxy.tapes.sides import Side
 from tapeproxy.tapes.summary import summarise
@@ -56,6 +57,8 @@ def diff_html(shown: tuple[Shown, Shown], diff: TapeDiff) -> Iterator[str]:
     if diff.branch is not None:
         yield f'<p><a href="#branch">To the branch point</a>: {escape(numbers(diff.branch))}, '
         yield f"{_text(lane_label(diff.branch.lane))}</p>\n"
+    if diff.hints:
+        yield from _hints(diff.hints)
     page = _Page(diff)
     for lane in diff.lanes:
         yield from page.lane(lane)
@@ -165,6 +168,18 @@ def _cell(side: Side, number: int | None) -> str:
 def _gist(exchange: Exchange) -> str:
     said = gist(exchange)
     return f'<div class="small">{_text(said)}</div>' if said else ""
+
+
+def _hints(hints: Sequence[HintDiff]) -> Iterator[str]:
+    yield f'<section><h2>What hints told <span class="chip">{escape(count(len(hints), "hint"))}</span></h2>\n'
+    for hint in hints[:_ROWS]:
+        yield f'<p><span class="chip {hint.kind}">{hint.kind}</span> '
+        yield f'<span class="mono">{_text(hint.label)}</span></p>\n'
+        if hint.differences:
+            yield from _differences(hint.differences)
+    if len(hints) > _ROWS:
+        yield f'<p class="dim">And {len(hints) - _ROWS} more; --json has them all.</p>\n'
+    yield "</section>\n"
 
 
 def _same_rows(events: Sequence[Compared]) -> Iterator[str]:

@@ -4,6 +4,7 @@ Whatever comes from a tape passes `printable` or `clip(printable(…))` on its w
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -14,6 +15,8 @@ from tapeproxy.tapes.branchreads import ReadDifference
 from tapeproxy.tapes.comparisons import Details
 from tapeproxy.tapes.contexts import ContextChange
 from tapeproxy.tapes.differences import Difference
+from tapeproxy.tapes.hintdiffs import KINDS as HINT_KINDS
+from tapeproxy.tapes.hintdiffs import HintDiff
 from tapeproxy.tapes.outcomes import outcome
 from tapeproxy.tapes.tapediff import Compared, Kind, LaneDiff, LanePair, TapeDiff, relation
 
@@ -48,6 +51,9 @@ def diff_page(
     if diff.branch is not None:
         yield ""
         yield from _branch_lines(diff, diff.branch, screen)
+    if diff.hints:
+        yield ""
+        yield from _hint_lines(diff.hints, screen, whole=whole or context)
     for lane in diff.lanes:
         if not lane.same:
             yield ""
@@ -65,7 +71,8 @@ def headline(diff: TapeDiff) -> str:
         return f"the same: {count(counts['same'], 'exchange')}"
     parts = count_words(counts)
     where = "" if diff.branch is None else f"; they part at {numbers(diff.branch)}"
-    return f"different: {parts}{where}"
+    hints = f"; {count(len(diff.hints), 'hint')} not the same" if diff.hints else ""
+    return f"different: {parts}{where}{hints}"
 
 
 def count_words(counts: Mapping[Kind, int]) -> str:
@@ -136,6 +143,19 @@ def _read_line(read: ReadDifference, screen: Screen) -> str:
     return f"{read.kind}  {printable(read.what)}{where}: {_pair(read.ours, read.theirs, screen)}"
 
 
+def _hint_lines(hints: Sequence[HintDiff], screen: Screen, *, whole: bool) -> Iterator[str]:
+    kinds = Counter(hint.kind for hint in hints)
+    counts = ", ".join(f"{kinds[kind]} {kind}" for kind in HINT_KINDS if kinds[kind])
+    yield screen.paint(f"what hints told (tools, values, messages): {counts}", bold=True)
+    shown = hints if whole else hints[:_LISTED]
+    for hint in shown:
+        yield "  " + screen.paint(f"{SIGNS[hint.kind]} {_safe(hint.label, screen)}", COLOURS[hint.kind])
+        for difference in hint.differences:
+            yield from ("      " + line for line in _difference_lines("", difference, screen))
+    if len(shown) < len(hints):
+        yield f"  and {len(hints) - len(shown)} more; --context lists them all"
+
+
 def _lane_lines(diff: TapeDiff, lane: LaneDiff, screen: Screen, *, context: bool, whole: bool) -> Iterator[str]:
     yield screen.paint(f"{lane_label(lane.lane)}: {count_words(lane.counts())}", bold=True)
     apart = [event for event in lane.events if event.kind != "same"]
@@ -188,7 +208,7 @@ def _context_line(change: ContextChange, screen: Screen) -> str:
 
 def _difference_lines(what: str, difference: Difference, screen: Screen) -> Iterable[str]:
     where = difference.where.removeprefix("body ").removeprefix("answer ")
-    place = f"{what} {printable(where)}" if where not in ("status", "ending") else where
+    place = f"{what} {printable(where)}".lstrip() if where not in ("status", "ending") else where
     kind = f" (both look like a {difference.kind})" if difference.kind else ""
     if difference.words:
         return [f"{place}: {_safe(difference.words, screen)}{kind}"]

@@ -22,6 +22,7 @@ from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.contexts import message_text
 from tapeproxy.tapes.differences import Difference
 from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.hintdiffs import rows
 from tapeproxy.tapes.tapediff import Compared, LanePair, TapeDiff
 from tapeproxy.web.rundiff import SIDES, RunDiff
 from tapeproxy.web.searching import find
@@ -205,6 +206,7 @@ class DiffView(View):
             if len(reads) > _READS:
                 yield Row(f"and {len(reads) - _READS} more: `tapeproxy diff --json` has them all")
         if branch or self._branch is None:
+            yield from _places("what hints told:", rows(self._diff.hints))
             yield from _places("how the runs ended:", self._diff.outcome)
 
     def _find(self, text: str) -> list[int]:

@@ -16,6 +16,7 @@ from tapeproxy.tapes.comparisons import Change, Details, changes, details, gist
 from tapeproxy.tapes.differences import Difference, json_differences
 from tapeproxy.tapes.eventpairs import Pair, pair_events
 from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.hintdiffs import HintDiff, hint_diffs
 from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.lanepairs import depth_first
 from tapeproxy.tapes.sides import Side, both_readings, settle_keys
@@ -72,19 +73,21 @@ class LaneDiff:
 class TapeDiff:
     """Two tapes side by side. `branch`: the first event that differs, `reads` what was read otherwise before it.
 
-    `outcome`: how the runs ended otherwise; empty where they ended alike.
+    `hints`: what tools gave, values and messages that are not the same. `outcome`: how the runs ended otherwise; empty
+    where they ended alike.
     """
 
     ours: Side
     theirs: Side
     lanes: tuple[LaneDiff, ...]
     branch: Compared | None
+    hints: tuple[HintDiff, ...]
     outcome: tuple[Difference, ...]
 
     @property
     def same(self) -> bool:
         """Whether nothing that counts differs."""
-        return self.branch is None and not self.outcome
+        return self.branch is None and not self.hints and not self.outcome
 
     def events(self) -> Iterator[Compared]:
         """All of them, lane by lane."""
@@ -115,9 +118,7 @@ class TapeDiff:
             return []
         one = None if self.branch.ours is None else self.ours.exchange(self.branch.ours)
         other = None if self.branch.theirs is None else self.theirs.exchange(self.branch.theirs)
-        pairs = [lane.lane for lane in self.lanes]
-        lanes = {pair.ours: pair.theirs for pair in pairs if pair.ours is not None and pair.theirs is not None}
-        return list(reads_apart(self.ours.tape, self.theirs.tape, one, other, lanes))
+        return list(reads_apart(self.ours.tape, self.theirs.tape, one, other, _stand_for(self.lanes)))
 
 
 def diff_tapes(ours: Tape, theirs: Tape, *, strict: bool = False) -> TapeDiff:
@@ -129,7 +130,8 @@ def diff_tapes(ours: Tape, theirs: Tape, *, strict: bool = False) -> TapeDiff:
     one, other = (Side(tape, reading, strict=strict) for tape in (ours, theirs))
     settle_keys(one, other)
     lanes = tuple(_lane_diffs(one, other))
-    return TapeDiff(one, other, lanes, _branch(one, other, lanes), tuple(_outcome(ours, theirs)))
+    hints = tuple(hint_diffs(ours, theirs, _stand_for(lanes)))
+    return TapeDiff(one, other, lanes, _branch(one, other, lanes), hints, tuple(_outcome(ours, theirs)))
 
 
 def only_lane(diff: TapeDiff, lane: str) -> TapeDiff:
@@ -137,7 +139,14 @@ def only_lane(diff: TapeDiff, lane: str) -> TapeDiff:
     lanes = tuple(one for one in diff.lanes if lane in (one.lane.ours, one.lane.theirs, one.lane.name))
     if not lanes:
         raise KeyError(lane)
-    return TapeDiff(diff.ours, diff.theirs, lanes, _branch(diff.ours, diff.theirs, lanes), ())
+    ids = {id for one in lanes for id in (one.lane.ours, one.lane.theirs)}
+    hints = tuple(one for one in diff.hints if any(place is not None and place[0] in ids for place in one.places))
+    return TapeDiff(diff.ours, diff.theirs, lanes, _branch(diff.ours, diff.theirs, lanes), hints, ())
+
+
+def _stand_for(lanes: Iterable[LaneDiff]) -> dict[str, str]:
+    pairs = ((one.lane.ours, one.lane.theirs) for one in lanes)
+    return {ours: theirs for ours, theirs in pairs if ours is not None and theirs is not None}
 
 
 def relation(ours: Tape, theirs: Tape) -> str:

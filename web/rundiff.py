@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.differences import Difference
+from tapeproxy.tapes.hintdiffs import rows
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.tapediff import Compared, TapeDiff, relation
 from tapeproxy.web.details import details
@@ -161,6 +162,7 @@ class RunDiff:
                 for event in events
             ],
             "reads": [[one.kind, one.what, one.where, one.ours, one.theirs] for one in diff.reads()],
+            "hints": list(map(_difference, rows(diff.hints))),
             "outcome": list(map(_difference, diff.outcome)),
         }
 

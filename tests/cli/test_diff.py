@@ -16,7 +16,7 @@ from tapeproxy.cli.diffpages import diff_page
 from tapeproxy.cli.diffsides import Shown
 from tapeproxy.cli.rendering import Screen
 from tapeproxy.tapes.errors import NoTapeError, TapeFormatError, UsageError
-from tapeproxy.tapes.records import Request
+from tapeproxy.tapes.records import Request, Value
 from tapeproxy.tapes.tapediff import diff_tapes
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202eevil\r\n\x07"
@@ -98,6 +98,33 @@ def test_the_same_tape() -> None:
     result = run("a.tape.jsonl.gz", "a.tape.jsonl.gz")
     assert result.output.splitlines()[0] == "the same: 5 exchanges"
     assert result.return_value == 0
+
+
+def test_what_hints_told() -> None:
+    """The requests are the same, so there is no branch point."""
+    for name, gave in (("one", 1), ("two", 2)):
+        call = Value(t=1, lane="m", n=0, what="tool", name="step", content=b'{"v":%d}' % gave, data={"args": "{}"})
+        said = Value(t=1, lane="m", n=1, what="message", name="bob\x1b", content=b'"%d"' % gave)
+        agentruns.write_tape(Path(f"{name}.tape.jsonl.gz"), [*difftapes.records([get("m", "a")]), call, said])
+    tapes = "one.tape.jsonl.gz", "two.tape.jsonl.gz"
+    told = run(*tapes, "--html", "page.html").output.splitlines()
+    assert told[0] == "different: 1 same; 2 hints not the same"
+    assert told[told.index("what hints told (tools, values, messages): 2 changed") :][:5] == [
+        "what hints told (tools, values, messages): 2 changed",
+        "  ~ m#0 step()",
+        "      $.v: 1 -> 2",
+        "  ~ m#1 message to bob\\x1b",
+        "      $: 1 -> 2",
+    ]
+    found = json.loads(run(*tapes, "--json").output)
+    assert (found["same"], found["branch"]) == (False, None)
+    assert [(one["kind"], one["a"], one["what"]) for one in found["hints"]] == [
+        ("changed", "m#0", "tool"),
+        ("changed", "m#1", "message"),
+    ]
+    page = Path("page.html").read_text()
+    assert "m#0 step()" in page and "$.v" in page and "\x1b" not in page
+    assert run(*tapes).return_value == 1
 
 
 def test_with_context_every_event_says_what_changed() -> None:

@@ -75,8 +75,7 @@
       ${told && html`<${Places} title="request" rows=${told.request} /><${Places} title="response" rows=${told.response} />`}
       ${found && event.kind === 'changed' && !told && html`<p class="dim">Place by place it is told by <code>tapeproxy diff --context</code>: this page would be too long.</p>`}
       ${event.branch && model.diff.reads.length > 0 && html`<${Places} title="read otherwise before" rows=${model.diff.reads.slice(0, 200).map(function (read) { return [read[0] + ' ' + read[1] + (read[2] ? ' at ' + read[2] : ''), read[3], read[4]]; })} />`}
-      ${event.branch && html`<${Places} title="how the runs ended" rows=${model.diff.outcome} />`}
-      ${!event.branch && model.diff.branch === null && html`<${Places} title="how the runs ended" rows=${model.diff.outcome} />`}
+      ${(event.branch || model.diff.branch === null) && html`<${Places} title="what hints told" rows=${model.diff.hints.slice(0, 200)} /><${Places} title="how the runs ended" rows=${model.diff.outcome} />`}
     </div>`;
   };
 })();
