@@ -72,12 +72,12 @@ def command(
     tapeproxy bisect bad.tape.jsonl.gz --check 'grep -q "total: 42" "$TAPEPROXY_STDOUT"'
     tapeproxy bisect good.tape.jsonl.gz --commits v1.2..HEAD --setup 'make build' -- python agent.py
 
-    By event: the agent is run with the first k events of the tape (in causal order) answered from it and all others
-    asked anew, live, as `fork` does; found is the event with whose taped answer it fails and without which it does not.
-    With none it has to be good, with all it has to fail: that is tried first. Of n events at most log2(n) + 2 are
-    tried. It makes real calls, and needs the real keys. Bisecting supposes that a run which fails with k events fails
-    with more, too. Where it fails only now and then, -r 5 probes five times before an event counts as good; that a
-    good run never fails is supposed even so.
+    By event, which is a request or a call of a tool: the agent is run with the first k events of the tape (in
+    causal order) answered from it and all others made anew, live, as `fork` does; found is the event with whose
+    taped answer it fails and without which it does not. With none it has to be good, with all it has to fail: that
+    is tried first. Of n events at most log2(n) + 2 are tried. It makes real calls, and needs the real keys.
+    Bisecting supposes that a run which fails with k events fails with more, too. Where it fails only now and then,
+    -r 5 probes five times before an event counts as good; that a good run never fails is supposed even so.
 
     By commit (--commits): the tape, of a good run, is replayed at commits between the two, offline, by first
     parents, each in a git worktree in a temporary folder; your checkout, index and HEAD are not touched. The
@@ -95,8 +95,9 @@ def command(
                 130 stopped
 
     --json prints bad, good and skipped, and probes (place, attempt, verdict, why, took_ns). By event, bad is event,
-    lane, request and status of the culprit, and good and skipped are numbers of events, null for none; by commit, each
-    is commit, author, date, subject, and bad has evidence, what the replay said of it.
+    lane, request and status of the culprit, or event, lane, call and gave, and good and skipped are events, a
+    number or LANE#N for a call, null for none; by commit, each is commit, author, date, subject, and bad has
+    evidence, what the replay said of it.
     """
     path, argv = choose_tape(tape), agent_argv(ctx)
     if commits is None:

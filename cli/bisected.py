@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tapeproxy.cli.rendering import block, count, duration, printable, screen_of
+from tapeproxy.cli.redactions import mark
+from tapeproxy.cli.rendering import block, clip, count, duration, printable, screen_of
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.commitprobes import CommitProbes, CommitSettings
     from tapeproxy.proxy.stepprobes import StepProbes
     from tapeproxy.tapes.bisecting import Found, Unsound
+    from tapeproxy.tapes.stepevents import CallEvent
+
+_LONG = 160
 
 
 class Teller:
@@ -72,32 +76,65 @@ def unsound_step(found: "Unsound", teller: "Teller") -> UsageError:
 
 
 def step_document(found: "Found", probes: "StepProbes", teller: "Teller") -> dict[str, Any]:
-    exchange = probes.event(found.bad)
-    request, response = exchange.request, exchange.response
     return {
-        "bad": {
-            "event": exchange.number,
-            "lane": probes.causality.name(probes.causality.lane(exchange.number)),
-            "request": f"{request.method.decode('latin-1')} {request.url.decode('latin-1')}",
-            "status": None if response is None else response.status,
-        },
-        "good": probes.event(found.good).number if found.good else None,
-        "skipped": [probes.event(place).number for place in range(found.good + 1, found.bad)],
+        "bad": _step_document(probes, found.bad),
+        "good": _step_name(probes, found.good) if found.good else None,
+        "skipped": [_step_name(probes, place) for place in range(found.good + 1, found.bad)],
         "probes": teller.to_json(),
     }
 
 
+def _step_document(probes: "StepProbes", place: int) -> dict[str, Any]:
+    event = probes.event(place)
+    if not isinstance(event, int):
+        return {
+            "event": _step_name(probes, place),
+            "lane": probes.causality.name(event.lane),
+            "call": event.call.title,
+            "gave": _given(probes, event),
+        }
+    exchange = probes.tape.exchanges[event - 1]
+    request, response = exchange.request, exchange.response
+    return {
+        "event": event,
+        "lane": probes.causality.name(probes.causality.lane(event)),
+        "request": f"{request.method.decode('latin-1')} {request.url.decode('latin-1')}",
+        "status": None if response is None else response.status,
+    }
+
+
+def _step_name(probes: "StepProbes", place: int) -> int | str:
+    event = probes.event(place)
+    return event if isinstance(event, int) else f"{event.lane}#{event.value.n}"
+
+
+def _given(probes: "StepProbes", event: "CallEvent") -> str | None:
+    """What a call gave, as JSON text, or the error that it raised; None where that is not on the tape."""
+    from tapeproxy.tapes.values import with_contents
+
+    at = event.lane, event.value.n
+    content = next((one.content for _, one in with_contents(probes.tape.values) if (one.lane, one.n) == at), None)
+    text = None if content is None else content.decode(errors="backslashreplace")
+    return text if event.value.error is None else " ".join(filter(None, ("raised", event.value.error, text)))
+
+
 def step_lines(found: "Found", document: dict[str, Any], path: Path) -> Iterator[str]:
     bad, screen = document["bad"], screen_of(sys.stdout)
-    status = "no answer" if bad["status"] is None else f"status {bad['status']}"
-    yield f"first bad event: {screen.paint(str(bad['event']), 'red', bold=True)}"
+    yield f"first bad event: {screen.paint(printable(str(bad['event'])), 'red', bold=True)}"
     yield f"  lane     {printable(bad['lane'])}"
-    yield f"  request  {printable(bad['request'])}"
-    yield f"  answer   {status}; to see it: tapeproxy show {shlex.quote(str(path))} {bad['event']}"
+    shown = f"to see it: tapeproxy show {shlex.quote(str(path))}"
+    if "call" in bad:
+        gave = "nothing that is on the tape" if bad["gave"] is None else printable(mark(bad["gave"]))
+        yield f"  call     {clip(printable(bad['call']), _LONG)}"
+        yield f"  gave     {clip(gave, _LONG)}; {shown} --tools"
+    else:
+        status = "no answer" if bad["status"] is None else f"status {bad['status']}"
+        yield f"  request  {printable(bad['request'])}"
+        yield f"  answer   {status}; {shown} {bad['event']}"
     good = document["good"]
-    yield "last good event: " + ("none, it is the first" if good is None else str(good))
-    for number in document["skipped"]:
-        yield f"could not be tested, and may be the one: event {number}"
+    yield "last good event: " + ("none, it is the first" if good is None else printable(str(good)))
+    for one in document["skipped"]:
+        yield f"could not be tested, and may be the one: event {printable(str(one))}"
     yield count(found.probed, "probe")
 
 

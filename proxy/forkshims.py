@@ -20,6 +20,8 @@ from tapeproxy.tapes.records import Head, Json
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.updateplan import UpdatePlan
 
+_NEVER = 1 << 62
+
 
 class ForkShims(Shims):
     """The shims of one fork of a tape. Their lines are followed by who tapes them, and told to `hear`."""
@@ -94,5 +96,7 @@ def fork_lines(plan: ForkPlan) -> Iterator[Json]:
         if lane != UNLANED:
             meetings = -1 if cut.meetings is None else cut.meetings
             yield {"lane": lane, "requests": cut.requests, "reads": cut.reads, "meetings": meetings}
+    for lane in plan.stays:
+        yield {"lane": lane, "requests": _NEVER, "reads": 0, "meetings": 0}
     if plan.clock is not None:
         yield {"clock": plan.clock.ns, "absolute": plan.clock.absolute}

@@ -18,8 +18,8 @@ from tapeproxy.proxy.supervisor import Stdio
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.tapes.bisecting import Probe
 from tapeproxy.tapes.causality import Causality
-from tapeproxy.tapes.exchanges import Exchange, Tape
-from tapeproxy.tapes.forkplan import first
+from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.stepevents import StepEvent, first_of, step_events
 
 _NAME = "first-{place}{again}.tape.jsonl.gz"
 
@@ -34,19 +34,17 @@ class StepSettings:
 
 
 class StepProbes:
-    """Makes them. `events`: the numbers of the tape's exchanges with the world in causal order."""
+    """Makes them. `events`: the tape's exchanges with the world and calls of tools, in causal order."""
 
     def __init__(self, settings: StepSettings) -> None:
         self._settings = settings
-        self._tape = settings.fork.parent.tape
-        self.causality = Causality.of(self._tape)
-        self.events: Sequence[int] = [
-            number for number in self.causality.order() if not self._tape.exchanges[number - 1].request.inside
-        ]
+        self.tape = settings.fork.parent.tape
+        self.causality = Causality.of(self.tape)
+        self.events: Sequence[StepEvent] = step_events(self.tape, self.causality)
 
-    def event(self, place: int) -> Exchange:
+    def event(self, place: int) -> StepEvent:
         """The last event that is answered from the tape at a place from 1 on."""
-        return self._tape.exchanges[self.events[place - 1] - 1]
+        return self.events[place - 1]
 
     async def make(self, probe: Probe) -> Judged:
         """Run the agent, and judge. Raises what `run_fork` raises, and CheckError."""
@@ -56,7 +54,7 @@ class StepProbes:
         with ExitStack() as files:
             stdout, stderr = (files.enter_context(path.open("wb")).fileno() for path in (out, err))
             nothing = files.enter_context(Path(os.devnull).open("rb")).fileno()
-            plan = first(self._tape, self.causality, probe.place)
+            plan = first_of(self.tape, self.causality, self.events, probe.place)
             stdio = Stdio(nothing, stdout, stderr)
             forked = await run_fork(dataclasses.replace(self._settings.fork, plan=plan, out=child, stdio=stdio))
         if why := _astray(forked):

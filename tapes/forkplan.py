@@ -75,7 +75,8 @@ class ForkPlan:
     they stand for on the tape (same lane, same place in it); 0: of all of them. `cut`: the lanes of the future.
     `lanes`: all lanes of the tape. `clock`: what the clock jumps to at a cut; None: real time. `environment`: variables
     to set, None to unset. `seeds`: a lane's new seed from its cut on, 64 hex digits. `values`: what tools give instead
-    of what is on the tape, by lane and number.
+    of what is on the tape, by lane and number. `stays`: lanes that only call tools, and stay with the tape though one
+    above them leaves it.
     """
 
     branch: tuple[int, ...] = ()
@@ -90,6 +91,7 @@ class ForkPlan:
     environment: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     seeds: Mapping[str, str] = field(default_factory=dict[str, str])
     values: Mapping[tuple[str, int], Value] = field(default_factory=dict[tuple[str, int], Value])
+    stays: frozenset[str] = frozenset()
 
     def keeps(self, number: int) -> bool:
         """Whether this exchange's answer may be given out."""

@@ -147,12 +147,61 @@ def test_the_poisoned_answer_is_found(poisoned: int, here: Path, tool: Tool) -> 
     before = tool.answered
     found, probes, told = bisected(here, tool, poisoned)
     assert isinstance(found, Found), told
-    assert json.loads(probes.event(found.bad).response_body) == {"result": "poison"}
-    assert json.loads(probes.event(found.bad).request_body)["step"] == poisoned
+    assert probes.event(found.bad) == poisoned + 1
+    exchange = probes.tape.exchanges[poisoned]
+    assert json.loads(exchange.response_body) == {"result": "poison"}
+    assert json.loads(exchange.request_body)["step"] == poisoned
     assert (found.bad, found.good) == (poisoned + 1, poisoned)
     assert len(told) <= MOST
     live = sum(STEPS - one.probe.place for one in told)
     assert tool.answered - before == STEPS + live, "what the tape answers is asked of nobody"
+
+
+# What is wrong is what a local function gave; every answer is innocent. Half of it is done by a thread.
+TOOLS = """
+import json, os, sys, threading, urllib.request
+from tapeproxy.hints import tool
+
+heard = []
+
+@tool
+def step(n):
+    return "poison" if os.environ.get("POISON") == str(n) else f"result {n}"
+
+def rounds(first, end):
+    for n in range(first, end):
+        if "quiet" not in sys.argv:
+            body = json.dumps({"step": n, "last": heard[-1:]}).encode()
+            asked = urllib.request.Request("http://tool.test/step", body, {"Content-Type": "application/json"})
+            urllib.request.urlopen(asked, timeout=20).read()
+        heard.append(step(n))
+
+thread = threading.Thread(target=rounds, args=(0, 4))
+thread.start()
+thread.join()
+rounds(4, 8)
+sys.exit("poison" in heard)
+"""
+
+
+@pytest.mark.parametrize(
+    ("poisoned", "words", "bad", "good"),
+    [(2, (), "m/t0#2", 3), (5, (), "m#1", 6), (0, ("quiet",), "m/t0#0", None), (4, ("quiet",), "m#0", "m/t0#3")],
+)
+def test_a_poisoned_call_of_a_tool_is_found(
+    poisoned: int, words: tuple[str, ...], bad: str, good: int | str | None, cli: Cli, tool: Tool
+) -> None:
+    maps = [word for host, url in tool.hosts.items() for word in ("--map", f"{host}={url}")]
+    agent = ["--", sys.executable, "-c", TOOLS, *words]
+    recorded = cli.run("record", "-o", "bad.tape.jsonl.gz", *maps, *agent, env={"POISON": str(poisoned)})
+    assert recorded.returncode == 1, recorded.stderr
+    done = bisect(cli, Path("bad.tape.jsonl.gz"), tool, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["bad"]["event"], found["good"], found["skipped"]) == (bad, good, [])
+    assert (found["bad"]["call"], found["bad"]["gave"]) == (f"step(n={poisoned})", '"poison"')
+    events = 8 if words else 16
+    assert len(found["probes"]) <= math.ceil(math.log2(events)) + 2
 
 
 @pytest.mark.soak
