@@ -4,9 +4,13 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from tapeproxy.tapes.errors import UsageError
 
@@ -41,7 +45,25 @@ def edit_text(text: str, suffix: str, environment: Mapping[str, str]) -> str:
             raise UsageError(f"what was edited cannot be read: {error}", where=command[0]) from None
 
 
-def edit_answer(exchange: "Exchange", environment: Mapping[str, str]) -> "list[Edit]":
+@dataclass(frozen=True, slots=True)
+class EditedAnswer:
+    """What the user made of an answer: the edits that it comes to, and the text itself."""
+
+    edits: "list[Edit]"
+    text: str
+    suffix: str
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the text where nothing comes of it: an error says where it is, beside what it says itself."""
+        try:
+            yield
+        except BaseException:
+            click.echo(f"tapeproxy: what you wrote is in {keep_draft(self.text, self.suffix)}", err=True)
+            raise
+
+
+def edit_answer(exchange: "Exchange", environment: Mapping[str, str]) -> EditedAnswer:
     """What the user makes of an answer in an editor. Raises UsageError; what was no use is kept."""
     from tapeproxy.tapes.editables import editable, edits_of
     from tapeproxy.tapes.edits import apply
@@ -54,7 +76,7 @@ def edit_answer(exchange: "Exchange", environment: Mapping[str, str]) -> "list[E
     except UsageError as error:
         kept = keep_draft(after, before.suffix)
         raise UsageError(error.what, where=error.where, fix=f"what you wrote is in {kept}") from None
-    return edits
+    return EditedAnswer(edits, after, before.suffix)
 
 
 def keep_draft(text: str, suffix: str) -> Path:

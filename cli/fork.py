@@ -3,6 +3,8 @@
 import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +24,7 @@ from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
+    from tapeproxy.cli.editor import EditedAnswer
     from tapeproxy.proxy.edited import Prepared
     from tapeproxy.proxy.forked import Forked, ForkSettings, Parent
     from tapeproxy.tapes.edits import Edit
@@ -95,39 +98,23 @@ def command(
     lists.
     """
     from tapeproxy.proxy.edited import prepare
-    from tapeproxy.proxy.hybrid import open_parent
+    from tapeproxy.proxy.forked import ForkSettings
+    from tapeproxy.proxy.hybrid import check_ready, open_parent
+    from tapeproxy.tapes.forkplan import ForkPlan
 
     environment = dict(os.environ)
     parent = open_parent(choose_tape(tape), unlocking.ask)
     if tape is None and not quiet:
         click.echo(f"tapeproxy: forking the last tape, {printable(str(parent.path))}", err=True)
-    if by_hand:
-        edits = [*edits, *_edited_by_hand(parent.tape, at, environment)]
-        if len(edits) == 0:
-            click.echo("tapeproxy: nothing was changed, and nothing is run", err=True)
-            return 0
-    prepared = prepare(parent, edits, environment, at=at, rerun=rerun)
-    if dry_run:
-        if as_json:
-            click.echo(dump(dry_document(parent, prepared)))
-            return 0
-        for line in dry_lines(parent.tape, prepared):
-            click.echo(line)
-        return 0
     argv = agent_argv(ctx)
-    from tapeproxy.proxy.forked import ForkSettings
-    from tapeproxy.proxy.guard import describe
-    from tapeproxy.proxy.hybrid import run_fork
-
     settings = ForkSettings(
         parent=parent,
-        plan=prepared.plan,
+        plan=ForkPlan(),  # until the edits are known
         out=output or new_tape(argv or parent.tape.head.argv),
         environment=environment,
         cwd=str(Path.cwd()),
         argv=argv,
         force=force,
-        edit=prepared.told,
         hosts=live.hosts,
         upstream_ca=live.upstream_ca,
         way=live.way,
@@ -136,6 +123,36 @@ def command(
         on_drift=on_drift,
         timeout=live.timeout,
     )
+    with ExitStack() as after:
+        if by_hand:
+            if not dry_run:
+                check_ready(settings)
+            written = _edited_by_hand(parent.tape, at, environment)
+            edits = [*edits, *written.edits]
+            if len(edits) == 0:
+                click.echo("tapeproxy: nothing was changed, and nothing is run", err=True)
+                return 0
+            after.enter_context(written.kept())
+        prepared = prepare(parent, edits, environment, at=at, rerun=rerun)
+        if dry_run:
+            _tell_plan(parent, prepared, as_json=as_json)
+            return 0
+        settings = replace(settings, plan=prepared.plan, edit=prepared.told)
+        return _run(settings, prepared, as_json=as_json, quiet=quiet)
+
+
+def _tell_plan(parent: "Parent", prepared: "Prepared", *, as_json: bool) -> None:
+    if as_json:
+        click.echo(dump(dry_document(parent, prepared)))
+        return
+    for line in dry_lines(parent.tape, prepared):
+        click.echo(line)
+
+
+def _run(settings: "ForkSettings", prepared: "Prepared", *, as_json: bool, quiet: bool) -> int:
+    from tapeproxy.proxy.guard import describe
+    from tapeproxy.proxy.hybrid import run_fork
+
     teller = Teller()
     if not quiet:
         for line in prepared.lines:
@@ -149,7 +166,7 @@ def command(
     return forked.exit_code
 
 
-def _edited_by_hand(tape: "Tape", at: str | None, environment: Mapping[str, str]) -> "list[Edit]":
+def _edited_by_hand(tape: "Tape", at: str | None, environment: Mapping[str, str]) -> "EditedAnswer":
     """What the user makes of an answer in an editor. Raises UsageError."""
     from tapeproxy.cli.editor import edit_answer
     from tapeproxy.tapes.eventnames import find_event

@@ -208,7 +208,7 @@ def _edited(exchange: Exchange) -> tuple[tuple[tuple[str, str], ...], list[str]]
     No error leaves: the terminal is the editor's until this returns.
     """
     try:
-        edits = edit_answer(exchange, os.environ)
+        edits = edit_answer(exchange, os.environ).edits
         return tuple(options_of(edits)), [line_of(edit.to_json()) for edit in edits]
     except (TapeproxyError, OSError, ValueError) as error:
         return str(error)

@@ -5,8 +5,9 @@ One module, for the order of opening and closing all its parts is what it is abo
 """
 
 import contextlib
+import errno
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from tapeproxy.proxy.replaying import stopping_at
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapedrun import edited_environment, facts_here, placeholders, taped_argv, taped_redactor, with_seed
-from tapeproxy.proxy.tapefile import load
+from tapeproxy.proxy.tapefile import load, write_error
 from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.tapes.branches import inherited
@@ -58,6 +59,14 @@ def open_parent(path: Path, ask: Ask = ask_environment) -> Parent:
     tape, ending = load(path, ask)
     tape.head, _ = with_seed(tape.head)
     return Parent(path, tape, ending)
+
+
+def check_ready(settings: ForkSettings) -> None:
+    """Whether a fork can begin, whatever its plan is going to be. Raises UsageError where a live call would want a key
+    that is not there, and TapeExistsError."""
+    _absent_secrets(settings, live=True)
+    if not settings.force and settings.out.exists():
+        raise write_error(settings.out, FileExistsError(errno.EEXIST, ""))
 
 
 async def run_fork(settings: ForkSettings, noticed: Noticed = lambda _: None, lost: Lost = unheard) -> Forked:
@@ -326,17 +335,25 @@ def branch_of(tape: Tape, plan: ForkPlan) -> Json:
     return branch
 
 
-def _absent_secrets(settings: ForkSettings) -> tuple[str, ...]:
-    """The secret variables that get a placeholder. Raises UsageError for one that a live call may need."""
+class AbsentSecretError(UsageError):
+    """Secret variables, `names`, are not set that a live call may need."""
+
+    def __init__(self, names: Sequence[str], where: str) -> None:
+        self.names = names
+        which = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
+        fix = f"set it, or say that no live call needs it: {' '.join(f'--keyless {name}' for name in names)}"
+        super().__init__(f"a fork calls the world, and {which} not set as in the recording", where=where, fix=fix)
+
+
+def _absent_secrets(settings: ForkSettings, *, live: bool = False) -> tuple[str, ...]:
+    """The secret variables that get a placeholder. Raises UsageError for one that a live call may need.
+
+    `live`: there are going to be some, whatever the plan says by now.
+    """
     environment = settings.environment
     unset = (name for name in placeholders(settings.parent.tape) if not environment.get(name))
     names = dict.fromkeys((*unset, *placeholder_names(environment)))
     needed = [name for name in names if name not in settings.keyless]
-    if needed and settings.plan.cut:
-        which = ", ".join(needed)
-        raise UsageError(
-            f"a fork calls the world, and {which} {'is' if len(needed) == 1 else 'are'} not set as in the recording",
-            where=str(settings.parent.path),
-            fix=f"set it, or say that no live call needs it: {' '.join(f'--keyless {name}' for name in needed)}",
-        )
+    if needed and (live or settings.plan.cut):
+        raise AbsentSecretError(needed, str(settings.parent.path))
     return tuple(names)

@@ -12,7 +12,7 @@ from tapeproxy.proxy.calledfunction import command_of, result_in
 from tapeproxy.proxy.edited import prepare
 from tapeproxy.proxy.forked import Forked, ForkSettings, Parent
 from tapeproxy.proxy.guard import GuardChoice, GuardPlan, establish
-from tapeproxy.proxy.hybrid import open_parent, run_fork
+from tapeproxy.proxy.hybrid import AbsentSecretError, open_parent, run_fork
 from tapeproxy.proxy.outputs import Output, captured
 from tapeproxy.proxy.repeating import repeat
 from tapeproxy.proxy.replayed import ReplaySettings
@@ -142,7 +142,11 @@ async def what_if_async(
             keyless=frozenset(keyless),
             timeout=timeout,
         )
-        after, forked = await _forked(settings, program, kept=out is not None)
+        try:
+            after, forked = await _forked(settings, program, kept=out is not None)
+        except AbsentSecretError as error:
+            fix = f"set it in `environment`, or say that no live call needs it: keyless={list(error.names)!r}"
+            raise UsageError(error.what, where=error.where, fix=fix) from None
     return WhatIf(before, after, tuple(prepared.lines), diff_tapes(parent.tape, after.tape), forked)
 
 

@@ -115,6 +115,31 @@ def test_an_answer_in_the_editor_and_the_clock_put_ahead(there: Cli, provider: F
     assert "year: 2031" in out
 
 
+@pytest.mark.parametrize(
+    ("words", "keys", "said"),
+    [
+        (("-o", "openai-chat.gz"), True, "the file exists already"),
+        (("-o", "new.gz"), False, "not set as in the recording"),
+        (("-o", "new.gz", "--", "nosuch-program"), True, "nosuch-program"),
+    ],
+)
+def test_no_edit_is_lost(
+    words: tuple[str, ...], keys: bool, said: str, there: Cli, provider: FakeProvider, tmp_path: Path
+) -> None:
+    """What is known to fail is said before the editor; what fails after it keeps the text."""
+    fork(there, provider, "openai-chat", "--at", "1", "--text", "x", "--dry-run")
+    seen = tmp_path / "seen"
+    visual = editor(tmp_path, f'open(path, "w").write("Ten minutes of work"); open({str(seen)!r}, "w").close()')
+    done = there.run("fork", "openai-chat.gz", "--at", "1", "--edit", *words, keys=keys, env={"VISUAL": visual})
+    assert done.returncode not in (0, 1), done.stderr
+    assert said in done.stderr
+    kept = re.search("what you wrote is in (.*)", done.stderr)
+    assert seen.exists() == bool(kept) == ("--" in words)
+    if kept is not None:
+        assert Path(kept[1]).read_text() == "Ten minutes of work"
+        Path(kept[1]).unlink()
+
+
 WAITS = """
 import sys, time, urllib.request
 

@@ -1,6 +1,7 @@
 """`tapeproxy.what_if` as a user's program calls it: of a command line and of functions, sync and async."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -76,18 +77,20 @@ def there(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Cli:
     return cli
 
 
-def found(cli: Cli, provider: FakeProvider, which: str) -> Any:
-    import subprocess
-
-    done = subprocess.run(
+def used(cli: Cli, provider: FakeProvider, which: str, *, keys: bool = True) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "user.py", which, provider.url],
         cwd=cli.cwd,
-        env=cli.environment(keys=True),
+        env=cli.environment(keys=keys),
         capture_output=True,
         text=True,
         timeout=90,
         check=False,
     )
+
+
+def found(cli: Cli, provider: FakeProvider, which: str) -> Any:
+    done = used(cli, provider, which)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -117,3 +120,9 @@ def test_a_run_as_it_was_and_as_it_would_have_been(there: Cli, provider: FakePro
     if which == "async":
         child = load(there.cwd / "c.gz")[0]
         assert child.head.edit == {"edits": [{"what": "text", "at": 1, "value": "New"}]}
+
+
+def test_without_a_key_it_names_its_own_option(there: Cli, provider: FakeProvider) -> None:
+    said = used(there, provider, "taped", keys=False).stderr
+    assert "say that no live call needs it: keyless=['ANTHROPIC_API_KEY', 'OPENAI_API_KEY']" in said
+    assert "--keyless" not in said
