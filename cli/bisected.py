@@ -97,7 +97,7 @@ def _step_document(probes: "StepProbes", place: int) -> dict[str, Any]:
     request, response = exchange.request, exchange.response
     return {
         "event": event,
-        "lane": probes.causality.name(probes.causality.lane(event)),
+        "lane": probes.causality.asker(event),
         "request": f"{request.method.decode('latin-1')} {request.url.decode('latin-1')}",
         "status": None if response is None else response.status,
     }

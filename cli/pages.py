@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tapeproxy.cli.redactions import mark
 from tapeproxy.cli.rendering import Cell, Column, Screen, block, clip, count, duration, moment, printable, size, table
 from tapeproxy.cli.socketpages import message_lines
+from tapeproxy.tapes.agentnames import askers_of
 from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thought, ToolCall, ToolResult
@@ -20,7 +21,6 @@ from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.dialects.mcp import read_mcp
 from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape
 from tapeproxy.tapes.indenting import indent_json
-from tapeproxy.tapes.meetings import names_of
 from tapeproxy.tapes.outcomes import outcome
 from tapeproxy.tapes.parameters import read_parameters
 from tapeproxy.tapes.records import Headers, Response
@@ -76,7 +76,7 @@ def tape_page(
         yield from _causal_table(rows, view, screen)
         yield ""
     elif rows:
-        names = names_of(tape)
+        names = askers_of(tape)
         yield from table(_COLUMNS, [_cells(row, names) for row in rows], screen)
         yield ""
     yield _totals_line(total(tape, rows))
@@ -96,7 +96,7 @@ def _causal_table(rows: list[Row], view: "CausalView", screen: Screen) -> Iterat
         first, _, *rest = _cells(rows[number - 1])
         extra = view.cells(number)
         titles = tuple(title for title, _ in extra)
-        lane = view.causality.name(view.causality.lane(number))
+        lane = view.causality.asker(number)
         cells.append([first, Cell(lane), *(Cell(text) for _, text in extra), *rest])
     columns = [Column(title, least=4, rank=0) for title in titles]
     yield from table((*_COLUMNS[:2], *columns, *_COLUMNS[2:]), cells, screen)
@@ -108,11 +108,11 @@ def _seal_words(ending: Ending) -> str:
     return "sealed" if ending.canonical else "sealed, but its bytes are not the ones written (see verify)"
 
 
-def _cells(row: Row, names: Mapping[str, str] = MappingProxyType({})) -> list[Cell]:
+def _cells(row: Row, names: Mapping[int, str] = MappingProxyType({})) -> list[Cell]:
     bad = row.how != "complete" or (row.status or 0) >= 400
     return [
         Cell(str(row.number)),
-        Cell(names.get(row.lane or "", row.lane or "")),
+        Cell(names.get(row.number, row.lane or "")),
         Cell(row.method),
         Cell(row.target.host),
         Cell(row.target.path if row.mcp is None else f"{row.target.path}: {row.mcp.title}"),

@@ -119,7 +119,7 @@ def wanted_in(typed: str) -> Wanted:
 
 def _place(exchange: Exchange, causality: Causality) -> Iterator[str]:
     number = exchange.number
-    yield printable(f"lane   {causality.name(causality.lane(number))}")
+    yield printable(f"lane   {causality.asker(number)}")
     yield f"rank   {causality.rank(number)}"
     yield f"record {exchange.index}"
     yield ""

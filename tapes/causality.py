@@ -9,10 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Self
 
+from tapeproxy.tapes.agentnames import askers_of, names_of
 from tapeproxy.tapes.causalgraph import Asking, CausalGraph, Meeting
 from tapeproxy.tapes.exchanges import Tape
 from tapeproxy.tapes.lanes import NO_LANE
-from tapeproxy.tapes.meetings import askings_of, meetings_of, names_of
+from tapeproxy.tapes.meetings import askings_of, meetings_of
 
 _PASTS = 256
 
@@ -24,10 +25,15 @@ class Causality:
     """
 
     def __init__(
-        self, askings: Sequence[Asking], meetings: Sequence[Meeting], names: Mapping[str, str] | None = None
+        self,
+        askings: Sequence[Asking],
+        meetings: Sequence[Meeting],
+        names: Mapping[str, str] | None = None,
+        askers: Mapping[int, str] | None = None,
     ) -> None:
         self._graph = CausalGraph(askings, meetings)
         self._names = dict(names or {})
+        self._askers = dict(askers or {})
         self._past = lru_cache(_PASTS)(self._graph.past)
         self._order: tuple[int, ...] | None = None
         self._ranks: dict[int, int] | None = None
@@ -39,7 +45,7 @@ class Causality:
         `only`: as if it had no exchanges but these.
         """
         askings = [one for one in askings_of(tape) if only is None or one.number in only]
-        return cls(askings, meetings_of(tape, askings), names_of(tape))
+        return cls(askings, meetings_of(tape, askings), names_of(tape), askers_of(tape))
 
     @property
     def lanes(self) -> Sequence[str]:
@@ -56,6 +62,11 @@ class Causality:
         """What to call a lane: what the agent calls it and no other one, with the id; else the id."""
         found = self._names.get(lane)
         return f"{found} ({lane})" if found else (lane or "no lane")
+
+    def asker(self, number: int) -> str:
+        """What to call the one who asked: the agent that its lane was then, with the lane's id; else the id."""
+        lane, found = self.lane(number), self._askers.get(number)
+        return f"{found} ({lane})" if found else self.name(lane)
 
     def lane(self, number: int) -> str:
         """The lane that asked; `NO_LANE` where nobody knows."""

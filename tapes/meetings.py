@@ -5,7 +5,6 @@ timing, meet by time, with everybody: what was answered before they ask may be k
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -99,13 +98,6 @@ def _by_kinship(times: Mapping[str, _Times], lanes: AbstractSet[str]) -> Iterato
             yield from _by_time(lane, times[lane][:1], {parent: times[parent]})
     for parent, children in _families(lanes).items():
         yield from _by_time(parent, times[parent], {child: times[child] for child in children})
-
-
-def names_of(tape: Tape) -> dict[str, str]:
-    """What the agent calls its lanes, where it calls no two the same."""
-    names = {lane.id: lane.name for lane in tape.lanes if lane.name}
-    times = Counter(names.values())
-    return {lane: name for lane, name in names.items() if times[name] == 1}
 
 
 def _seat(exchange: Exchange) -> tuple[str, int]:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from blake3 import blake3
 
+from tapeproxy.tapes.agentnames import askers_of
 from tapeproxy.tapes.calls import find_dialect, read_answered
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.comparisons import answer_document
@@ -40,7 +41,7 @@ def exchange_documents(tape: Tape) -> Iterator[Json]:
 
     So two recordings of one conversation are the same text, and what a change changed is few lines of a diff.
     """
-    names = {lane.id: lane.name for lane in tape.lanes if lane.name}
+    names = askers_of(tape, unique=False)
     lanes: dict[str, list[int]] = {}
     places = [(exchange.request.lane or "", exchange.request.n) for exchange in tape.exchanges]
     for at, (lane, _) in enumerate(places):
@@ -48,7 +49,7 @@ def exchange_documents(tape: Tape) -> Iterator[Json]:
     for lane in sorted(lanes, key=depth_first):
         in_turn = sorted(lanes[lane], key=lambda at: -1 if (n := places[at][1]) is None else n)
         for at in in_turn:
-            told = {"lane": lane} | ({"name": names[lane]} if lane in names else {}) if lane else {}
+            told = {"lane": lane} | ({"name": names[at + 1]} if at + 1 in names else {}) if lane else {}
             yield told | _exchange_document(tape.exchanges[at])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from tapeproxy.tapes.agentnames import all_names
 from tapeproxy.tapes.branchreads import ReadDifference, reads_apart
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.comparisons import Change, Details, changes, details, gist
@@ -136,7 +137,9 @@ def diff_tapes(ours: Tape, theirs: Tape, *, strict: bool = False) -> TapeDiff:
 
 def only_lane(diff: TapeDiff, lane: str) -> TapeDiff:
     """The part of a diff about one lane, by its id in either run, or its name. Raises KeyError where there is none."""
-    lanes = tuple(one for one in diff.lanes if lane in (one.lane.ours, one.lane.theirs, one.lane.name))
+    named = {id for side in (diff.ours, diff.theirs) for id, names in all_names(side.tape).items() if lane in names}
+    wanted = {lane, *named}
+    lanes = tuple(one for one in diff.lanes if {one.lane.ours, one.lane.theirs, one.lane.name} & wanted)
     if not lanes:
         raise KeyError(lane)
     ids = {id for one in lanes for id in (one.lane.ours, one.lane.theirs)}
@@ -195,7 +198,7 @@ def _rank(event: Compared, orders: Sequence[Causality]) -> tuple[int, str, int]:
 
 def _lane_diffs(one: Side, other: Side) -> Iterator[LaneDiff]:
     found = pair_events(one, other)
-    names = [{lane.id: lane.name or "" for lane in side.tape.lanes} for side in (one, other)]
+    names = [{id: ", ".join(called) for id, called in all_names(side.tape).items()} for side in (one, other)]
     for a, b, pairs in sorted(found, key=lambda lane: (depth_first(lane[0] or lane[1] or ""), lane[0] is None)):
         name = names[0].get(a or "") or names[1].get(b or "") or a or b or ""
         lane = LanePair(a, b, name)

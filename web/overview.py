@@ -11,6 +11,7 @@ browser's numbers hold 53 bits. Names that repeat stand once in a list and are r
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from tapeproxy.tapes.agentnames import names_of
 from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.conversation import Call, Message, Text, Thought, ToolCall, ToolResult
@@ -19,7 +20,6 @@ from tapeproxy.tapes.dialects.mcp import McpCall, read_mcp
 from tapeproxy.tapes.exchanges import Chunk, Exchange, Tape, outlines
 from tapeproxy.tapes.lanepairs import depth_first
 from tapeproxy.tapes.lanes import has_edges
-from tapeproxy.tapes.meetings import names_of
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.redactionrules import is_redacted
 from tapeproxy.tapes.summary import split_url

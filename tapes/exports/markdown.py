@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tapeproxy.tapes.agentnames import all_names
 from tapeproxy.tapes.calls import read_call
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.conversation import Call, Media, Message, Part, Text, Thought, ToolCall, ToolResult
@@ -56,7 +57,7 @@ class _Transcript:
         lanes: dict[str, list[int]] = {}
         for at, exchange in enumerate(self.tape.exchanges):
             lanes.setdefault(exchange.request.lane or "", []).append(at)
-        names = {lane.id: lane.name for lane in self.tape.lanes if lane.name}
+        names = {lane: ", ".join(called) for lane, called in all_names(self.tape).items()}
         for lane in sorted(lanes, key=depth_first):
             if len(lanes) > 1:
                 name = names.get(lane, "")
