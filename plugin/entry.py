@@ -135,13 +135,17 @@ def tape(request: pytest.FixtureRequest, tape_config: dict[str, Any]) -> "Iterat
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test that did what is not on its tape, whatever it made of that."""
     __tracebackhide__ = True
-    cause: Exception | None = None
+    cause: BaseException | None = None
     result: object = None
+    opened = item.stash.get(_TAPE, None)
     try:
         result = yield
-    except Exception as error:
+    except (KeyboardInterrupt, pytest.exit.Exception):
+        if opened is not None:
+            _session(item.config).interrupted(opened)
+        raise
+    except BaseException as error:
         cause = error
-    opened = item.stash.get(_TAPE, None)
     if opened is not None:
         _session(item.config).check(opened, cause)
     if cause is not None:
@@ -149,15 +153,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     return result
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(
-    item: pytest.Item,
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell a failing test's report where its tape is, and what the replay knows; and the report what it did."""
+    """Have the report carry what was found, and tell a failing test's where its tape is, and what the replay knows."""
     report = yield
     opened = item.stash.get(_TAPE, None)
     if opened is not None:
-        _session(item.config).reported(item, opened, report)
+        _session(item.config).reported(item, opened, report, call.excinfo)
     return report
 
 

@@ -13,12 +13,13 @@ import pytest
 from tapeproxy.plugin.entry import report_path
 from tapeproxy.plugin.modes import MODES, Mode, default_mode, frozen, parse_age
 from tapeproxy.plugin.options import TapeOptions, marked
+from tapeproxy.plugin.telling import bare, carry
 from tapeproxy.plugin.testtape import Mark, TestTape
 from tapeproxy.proxy.inprocess.clamp import ROOT
 from tapeproxy.proxy.inprocess.replays import TapeDriftError, TapeViolationError
 from tapeproxy.proxy.inprocess.words import rules_of
 from tapeproxy.proxy.testplaces import Scope, of_test, plain, root_lane, tape_path, tapes_beside
-from tapeproxy.tapes.errors import TapeWriteError, UsageError
+from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError, UsageError
 
 FACTS = Path(".tapes") / "failures"
 
@@ -41,7 +42,11 @@ class TapeSession:
         self._claimed: set[Path] = set()
         self._modules: set[Path] = set()
         self._since: dict[TestTape, int] = {}
+        self._found: dict[TestTape, BaseException] = {}
+        self.untold: list[str] = []
+        """What no report carries, because the run was interrupted."""
         self._failed: set[TestTape] = set()
+        self._running: set[TestTape] = set()
         self._marks: dict[TestTape, Mark] = {}
         self._kept: dict[str, list[str]] = {}
         self._item: pytest.Item | None = None
@@ -124,25 +129,36 @@ class TapeSession:
     def begin(self, item: pytest.Item, opened: TestTape, *, shared: bool) -> None:
         """A test begins; `shared`: others have its tape, too, and may come before it or not."""
         self._item = item
+        self._running.add(opened)
         self._since[opened] = len(opened.violations)
         self._marks[opened] = opened.mark()
         opened.resume(root_lane(item.nodeid) if shared else ROOT)
         if opened.expired and not opened.recording:
             item.user_properties.append(("tape_expired", self.shown(opened.path)))
 
-    def check(self, opened: TestTape, cause: Exception | None) -> None:
-        """Raise what the test did wrong, once."""
+    def check(self, opened: TestTape, cause: BaseException | None) -> None:
+        """Raise what the test did wrong, once; `reported` sees to it that a report carries it."""
         __tracebackhide__ = True
         try:
             opened.check(self._since[opened], cause)
+        except TapeproxyError as error:
+            found = error
+        else:
             return
-        except (TapeViolationError, TapeDriftError) as error:
-            if cause is not None:
-                raise
-            said = str(error)
         finally:
             self._since[opened] = len(opened.violations)
-        pytest.fail(said, pytrace=False)  # no line of the test is to blame more than another
+        if cause is None and isinstance(found, TapeViolationError | TapeDriftError):
+            self._found[opened] = bare(found)
+        else:
+            self._found[opened] = found
+        raise self._found[opened] from cause
+
+    def interrupted(self, opened: TestTape) -> None:
+        """The whole run ends within a test: there is no report of it, so the summary has to tell."""
+        try:
+            self.check(opened, None)
+        except BaseException:
+            self.untold.append(str(self._found.pop(opened)))
 
     def end(self, item: pytest.Item, opened: TestTape, *, own: bool) -> None:
         """A test is over; `own`: nobody else has its tape. Raises TapeViolationError, and others of a tape."""
@@ -151,7 +167,7 @@ class TapeSession:
         if own:
             self._close(opened)
         self.check(opened, None)
-        if own and opened not in self._failed:
+        if own and opened not in self._failed | self._running:
             opened.check_unused()
 
     def shared(self, scope: str) -> Iterator[dict[Path, TestTape]]:
@@ -161,11 +177,12 @@ class TapeSession:
         for opened in tapes.values():
             self._close(opened)
         for opened in tapes.values():
-            if opened not in self._failed:
+            if opened not in self._failed | self._running:
                 opened.check_unused()
 
     def _close(self, opened: TestTape) -> None:
-        opened.close(keep=opened not in self._failed)
+        whole = opened not in self._failed | self._running
+        opened.close(keep=whole)
         if self._item is None:
             return
         properties = self._item.user_properties
@@ -175,17 +192,28 @@ class TapeSession:
                 properties.append(("tape_waiting", str(path)))
         if opened.updating:
             return
-        if opened.recording and opened not in self._failed and opened.path.exists():
+        if opened.recording and whole and opened.path.exists():
             properties.append(("tape_recorded", self.shown(opened.path)))
         # A test that failed half-way leaves answers over, which says nothing.
-        elif opened.unused and opened not in self._failed:
+        elif opened.unused and whole:
             properties.append(("tape_unused", f"{self.shown(opened.path)}: {len(opened.unused)}"))
 
-    def reported(self, item: pytest.Item, opened: TestTape, report: pytest.TestReport) -> None:
+    def reported(
+        self,
+        item: pytest.Item,
+        opened: TestTape,
+        report: pytest.TestReport,
+        raised: pytest.ExceptionInfo[BaseException] | None,
+    ) -> None:
         """A phase of a test is over: say in a failing one's report where its tape is, and leave what the replay knows.
 
-        The report of the last phase has the facts, if they are wanted.
+        `raised`: what the phase ended with. The report of the last phase has the facts, if they are wanted.
         """
+        found = self._found.pop(opened, None)
+        if found is not None:
+            carry(item, report, found, None if raised is None else raised.value)
+        if report.when == "call" or not report.passed:
+            self._running.discard(opened)
         if report.failed:
             self._fail(item, opened, report)
         if report.when == "teardown" and not opened.recording and report_path(self._config) is not None:

@@ -17,7 +17,8 @@ _SAID = {
 
 def summarise(terminal: Any, session: TapeSession | None) -> None:
     """Write a section, where there is something to say."""
-    lines = [f"{place} ({_SAID[name]})" for name, place in _told(terminal)]
+    lines = [] if session is None else [*session.untold]
+    lines += [f"{place} ({_SAID[name]})" for name, place in _told(terminal)]
     lines += [line for _, block in _told(terminal, {"tape_updated"}) for line in block.splitlines()]
     orphans = [] if session is None else session.orphans()
     lines += [f"{session.shown(path)} (an orphan: no test has it)" for path in orphans if session is not None]

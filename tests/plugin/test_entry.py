@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from xml.etree import ElementTree
 
 import pytest
 from pluginsuites import Suite
@@ -128,6 +129,109 @@ def test_in_a_fixture(asking):
     facts = json.loads((suite.path / ".tapes/failures" / f"{plain('test_a.py::test_miss')}.json").read_text())
     assert facts["unused"] == [1]
     assert facts["violations"][0]["kind"] == "miss"
+
+
+OUTCOMES = """
+import sys, unittest
+from tapeproxy import TapeViolationError
+
+def miss():
+    try:
+        get("/miss")
+    except Exception:
+        pass
+
+@pytest.mark.tape
+class TestIt(unittest.TestCase):
+    def test_skips(self):
+        miss(), self.skipTest("no service")
+
+    @unittest.expectedFailure
+    def test_expected(self):
+        miss(), self.fail("as expected")
+
+    def test_asserts(self):
+        miss(), self.assertEqual(1, 2)
+
+    def test_subtests(self):
+        for n in range(2):
+            with self.subTest(n=n):
+                miss(), self.assertEqual(n, 1)
+
+    def test_swallows(self):
+        miss()
+
+@pytest.mark.tape
+def test_skip(): miss(), pytest.skip("no service")
+
+@pytest.mark.tape
+def test_raises():
+    miss()
+    with pytest.raises(ValueError): pass
+
+@pytest.mark.tape
+def test_exit(): miss(), sys.exit(0)
+
+@pytest.mark.tape
+@pytest.mark.xfail(strict=True)
+def test_xfail(): assert get("/miss") == "x"
+
+@pytest.mark.tape
+@pytest.mark.xfail(raises=Exception)
+def test_xfail_of_all(): miss()
+
+@pytest.mark.tape
+def test_xfail_within(): miss(), pytest.xfail("known")
+
+@pytest.mark.tape
+@pytest.mark.xfail(raises=TapeViolationError, strict=True)
+def test_meant(): miss()
+
+@pytest.mark.tape
+@pytest.mark.xfail(raises=(ValueError, TapeViolationError), strict=True)
+def test_meant_and_raised(): miss(), sys.exit(1)
+
+@pytest.mark.tape
+@pytest.mark.xfail(strict=True)
+def test_other(): assert False
+"""
+
+
+def test_a_violation_is_told_whatever_else_becomes_of_the_test(suite: Suite) -> None:
+    suite.file("test_a", OUTCOMES)
+    result = suite.run("--tape-mode=none", "-p", "xdist", "-n", "2", "--junitxml=out.xml")
+    result.assert_outcomes(failed=12, xfailed=3)
+    told = {case.attrib["name"]: case for case in ElementTree.parse(suite.path / "out.xml").iter("testcase")}
+    expected = {name for name, case in told.items() if case.find("skipped") is not None}
+    assert expected == {"test_meant", "test_meant_and_raised", "test_other"}
+    for name, case in told.items():
+        if name not in expected:
+            said = " ".join("".join(failure.itertext()) for failure in case.iter("failure"))
+            assert "this request is not on the tape" in said, name
+
+
+def test_an_interrupted_test_is_told_of_and_leaves_no_half_a_tape(suite: Suite, world: list[str]) -> None:
+    suite.tape("test_a/test_one", "/one")
+    suite.file(
+        "test_a",
+        """
+@pytest.mark.tape
+def test_one():
+    assert get("/miss")
+    raise KeyboardInterrupt
+
+@pytest.mark.tape
+def test_new():
+    assert get("/new") == "/new live"
+    pytest.exit("it is enough")
+""",
+    )
+    result = suite.run("-k", "one")
+    result.stdout.fnmatch_lines(["*= tapes =*", "*test_one.tape.jsonl.gz: this request is not on the tape"])
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+    suite.run("-k", "new")
+    assert world == ["/new"]
+    assert [path.name for path in (suite.path / "tapes/test_a").iterdir()] == ["test_one.tape.jsonl.gz"]
 
 
 def kept(suite: Suite, test: str, run: str = "") -> list[tuple[str, int | None, str | None]]:
