@@ -173,7 +173,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if (path := report_path(config)) is not None:
         from tapeproxy.plugin.reports import write_report
 
-        terminalreporter.write(write_report(path, _reports(terminalreporter)), red=True)
+        late = config.stash[_SESSION].late if _SESSION in config.stash else {}
+        terminalreporter.write(write_report(path, _reports(terminalreporter), late), red=True)
 
 
 def _has_reports(terminalreporter: Any) -> bool:
@@ -187,17 +188,25 @@ def _reports(terminalreporter: Any) -> Iterator[pytest.TestReport]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of xdist hands over what it knows of orphans."""
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None and _SESSION in session.config.stash:
-        output["tape_orphans"] = [str(path) for path in session.config.stash[_SESSION].orphans()]
+    """A worker of xdist hands over what no report has. What comes of a test that is over fails the run."""
+    ours = session.config.stash.get(_SESSION, None)
+    if ours is None:
+        return
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["tape_orphans"] = [str(path) for path in ours.orphans()]
+        output["tape_late"] = ours.late
+    elif ours.late and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    orphans = getattr(node, "workeroutput", {}).get("tape_orphans", ())
-    if orphans:
-        _session(node.config).heard_orphans.update(map(Path, orphans))
+    output = getattr(node, "workeroutput", {})
+    orphans, late = output.get("tape_orphans", ()), output.get("tape_late", {})
+    if orphans or late:
+        ours = _session(node.config)
+        ours.heard_orphans.update(map(Path, orphans))
+        ours.late |= late
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

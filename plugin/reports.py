@@ -1,7 +1,7 @@
 """What each test did with its tape, gathered into one file for `tapeproxy ci`; also from workers of xdist."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,19 @@ def check_place(path: Path) -> None:
         raise pytest.UsageError(_unwritten(path, error)) from None
 
 
-def write_report(path: Path, reports: Iterable[pytest.TestReport]) -> str:
-    """Write it; `reports` are those of all tests and phases. What is to be told where that failed."""
+def write_report(path: Path, reports: Iterable[pytest.TestReport], late: Mapping[str, Any]) -> str:
+    """Write it; `reports` are those of all tests and phases, `late` has the violations of what outlived a test.
+
+    What is to be told where that failed.
+    """
+    tests = [*_tests(reports)]
+    for told in tests:
+        if found := late.get(told["test"]):
+            said = [told["longrepr"]] if "longrepr" in told else []
+            told |= {"outcome": "failed", "longrepr": "\n".join((*said, *(one["text"] for one in found)))}
+            told["violations"] += found
     try:
-        path.write_text(json.dumps({"tests": [*_tests(reports)]}, indent=1), "utf-8")
+        path.write_text(json.dumps({"tests": tests}, indent=1), "utf-8")
     except OSError as error:  # the tests have run, and what came of them counts
         return f"{_unwritten(path, error)}\n"
     return ""

@@ -20,6 +20,7 @@ from tapeproxy.proxy.inprocess.replays import TapeDriftError, TapeViolationError
 from tapeproxy.proxy.inprocess.words import rules_of
 from tapeproxy.proxy.testplaces import Scope, of_test, plain, root_lane, tape_path, tapes_beside
 from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError, UsageError
+from tapeproxy.tapes.violations import Violation
 
 FACTS = Path(".tapes") / "failures"
 
@@ -45,6 +46,8 @@ class TapeSession:
         self._found: dict[TestTape, BaseException] = {}
         self.untold: list[str] = []
         """What no report carries, because the run was interrupted."""
+        self.late: dict[str, list[Any]] = {}
+        """By test: violations of threads and tasks that went on when it was over, for JSON, each with its text."""
         self._failed: set[TestTape] = set()
         self._running: set[TestTape] = set()
         self._marks: dict[TestTape, Mark] = {}
@@ -132,7 +135,7 @@ class TapeSession:
         self._running.add(opened)
         self._since[opened] = len(opened.violations)
         self._marks[opened] = opened.mark()
-        opened.resume(root_lane(item.nodeid) if shared else ROOT)
+        opened.resume(root_lane(item.nodeid) if shared else ROOT, item.nodeid, self._take_late)
         if opened.expired and not opened.recording:
             item.user_properties.append(("tape_expired", self.shown(opened.path)))
 
@@ -152,6 +155,9 @@ class TapeSession:
         else:
             self._found[opened] = found
         raise self._found[opened] from cause
+
+    def _take_late(self, test: str, found: Violation) -> None:
+        self.late.setdefault(test, []).append(found.to_json() | {"text": found.to_text()})
 
     def interrupted(self, opened: TestTape) -> None:
         """The whole run ends within a test: there is no report of it, so the summary has to tell."""

@@ -18,6 +18,8 @@ _SAID = {
 def summarise(terminal: Any, session: TapeSession | None) -> None:
     """Write a section, where there is something to say."""
     lines = [] if session is None else [*session.untold]
+    late = {} if session is None else session.late
+    lines += [line for test, found in late.items() for one in found for line in f"{test}: {one['text']}".splitlines()]
     lines += [f"{place} ({_SAID[name]})" for name, place in _told(terminal)]
     lines += [line for _, block in _told(terminal, {"tape_updated"}) for line in block.splitlines()]
     orphans = [] if session is None else session.orphans()

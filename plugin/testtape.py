@@ -1,7 +1,7 @@
 """The tape of a test, whether it is replayed or recorded: opened, led to, let go, judged. Knows nothing of pytest."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -156,10 +156,14 @@ class TestTape:
 
     # --- for the plugin ----------------------------------------------------------------------------------------
 
-    def resume(self, root: str) -> None:
-        """Lead the interpreter's clients to the tape; the test's own flow is the lane `root`."""
+    def resume(self, root: str, whose: str, tell: Callable[[str, Violation], object]) -> None:
+        """Lead the interpreter's clients to the tape; the test's own flow is the lane `root`.
+
+        `tell` is called with `whose` and a violation when a thread of the test asks for something after its end.
+        """
         if self._replay is not None:
-            self._replay.resume(root)
+            self._replay.latecomers.tell = tell
+            self._replay.resume(root, whose)
         elif self._record is not None:
             self._record.resume(root)
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from tapeproxy.proxy.inprocess.background import Background
 from tapeproxy.proxy.inprocess.clampparts import ClampParts
-from tapeproxy.proxy.inprocess.flows import inside
+from tapeproxy.proxy.inprocess.flows import Gone, inside, remember
 from tapeproxy.shim.inject._tapeproxy import (
     channel,
     clock,
@@ -111,12 +111,12 @@ class Clamp:
             if not _loop_runs():  # else other tasks of this thread would be taken for ours
                 lanes.HERE.lane = lane
 
-    def leave(self) -> None:
-        """End it: all is as it was, or as the context around it has it. From any thread."""
+    def leave(self, gone: Gone) -> None:
+        """End it: all is as it was, or as the context around it has it. From any thread. `gone`: what goes on."""
         with self._lock:
             if self not in self._stack:
                 return
-            self._flows.leave()
+            remember(self._flows.leave(), gone)
             self._give_chance_back()
             if threading.get_ident() == self._thread:
                 lanes.HERE.lane = self._lane

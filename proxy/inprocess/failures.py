@@ -25,6 +25,10 @@ class TapeViolationError(TapeproxyError):
         super().__init__(_listed(self.violations), where=str(tape), fix=fix or _ANEW)
 
 
+class LateRequestWarning(UserWarning):
+    """What code has started in a replay asked for something when that was over, and was refused."""
+
+
 class TapeDriftError(TapeproxyError):
     """All that was asked is on the tape, but the code in a replay came another way to it. `drifts` has where."""
 

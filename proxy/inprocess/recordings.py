@@ -20,6 +20,7 @@ from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.inprocess.background import Background
 from tapeproxy.proxy.inprocess.children import Reports
 from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, enter, is_shimmed
+from tapeproxy.proxy.inprocess.flows import Gone
 from tapeproxy.proxy.inprocess.heard import Heard
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
@@ -154,7 +155,7 @@ class Record:
     def suspend(self) -> None:
         """Let them go."""
         if self._clamp is not None:
-            self._clamp.leave()
+            self._clamp.leave(Gone(None, str(self.path)))
         with self._lock:
             self._closed = True
         let_go(self)

@@ -18,7 +18,9 @@ from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, enter, is_shimmed
 from tapeproxy.proxy.inprocess.environments import RunEnvironment
 from tapeproxy.proxy.inprocess.failures import TapeDriftError as TapeDriftError
 from tapeproxy.proxy.inprocess.failures import TapeViolationError as TapeViolationError
+from tapeproxy.proxy.inprocess.flows import Gone, outlived
 from tapeproxy.proxy.inprocess.heard import Judged
+from tapeproxy.proxy.inprocess.latecomers import Latecomers, is_led
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
 from tapeproxy.proxy.inprocess.serving import authorities, calling_line, clamp_settings, place, server_of
@@ -71,6 +73,7 @@ class Replay:
         self.path = Path(path)
         self.violations: list[Violation] = []
         self.drifts: list[Drift] = []
+        self.latecomers = Latecomers()
         self.tape: Tape
         self.own: OwnTape | None = None
         """Hears what is asked, if it is set before the replay is opened."""
@@ -92,6 +95,7 @@ class Replay:
         self._closed = True
         self._looped = False
         self._lock = threading.RLock()
+        self._whose = ""
 
     # --- what came of it ---------------------------------------------------------------------------------------
 
@@ -104,6 +108,11 @@ class Replay:
     def unused(self) -> Sequence[Exchange]:
         """Those that nobody asked for."""
         return self._replayer.index.unused()
+
+    @property
+    def late(self) -> Sequence[Violation]:
+        """What threads and tasks asked that go on when the context is over; each was refused, and warned of."""
+        return self.latecomers.found
 
     @property
     def environment(self) -> RunEnvironment:
@@ -160,11 +169,12 @@ class Replay:
         if clamped:
             self._clamp = Clamp(clamp_settings(tape, self._judged.take))
 
-    def resume(self, root: str = ROOT) -> None:
+    def resume(self, root: str = ROOT, whose: str = "") -> None:
         """Lead this interpreter's clients here, on the tape's clock; the flow that calls is the lane `root`.
 
-        Raises UsageError where the clock is another tape's.
+        `whose`: what is said of flows that outlive the context. Raises UsageError where the clock is another tape's.
         """
+        self._whose = whose or str(self.path)
         self._proxies = frozenset(place(os.environ[name]) for name in _PROXIES if os.environ.get(name))
         for name in placeholders(self.tape):
             if not os.environ.get(name):
@@ -182,7 +192,7 @@ class Replay:
     def suspend(self) -> None:
         """Let them go, and end their connections."""
         if self._clamp is not None:
-            self._clamp.leave()
+            self._clamp.leave(Gone(self, self._whose))
         self.look_around()
         with self._lock:
             self._closed = True
@@ -243,6 +253,9 @@ class Replay:
         """Answer what comes on `far` from the tape: in the thread of the client, unless answers take their time."""
         far.setblocking(False)
         with self._lock:
+            if (gone := outlived()) is not None:
+                far.close()
+                raise ConnectionRefusedError(self.latecomers.refuse(gone, f"ask {origin.url}"))
             if self._closed:
                 far.close()
                 raise BrokenPipeError("the replay that this connection belongs to is over")
@@ -280,9 +293,13 @@ class Replay:
     def reaches_out(self, kind: str, host: str, port: int) -> str:
         """A violation, and why."""
         allowed = any(host == name and port in (0, number) for name, number in self._allow)
-        if not self._block or allowed or Background.is_thread(threading.get_ident()):
+        if allowed or Background.is_thread(threading.get_ident()):
             return ""
         where = f"{host}:{port}" if port else host
+        if (gone := outlived()) is not None:
+            return self.latecomers.refuse(gone, f"{kind} {where}") if self._block or is_led() else ""
+        if not self._block:
+            return ""
         what = f"the code wanted to {kind} {where} past the clients that hear the tape, and was refused"
         found = Violation("egress", f"{kind} {where}, at {calling_line()}", what)
         if found not in self.violations:

@@ -8,6 +8,8 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tapeproxy.proxy.inprocess.flows import outlived
+
 if TYPE_CHECKING:
     from tapeproxy.proxy.inprocess.children import Reports
 
@@ -100,14 +102,22 @@ def replace(change: Callable[[Route], Route]) -> None:
     _open[:] = [change(route) for route in _open]
 
 
+def asked() -> Route | None:
+    """The route of the code that runs now: the one in force, but who has outlived a replay goes back to that."""
+    gone = outlived()
+    return top() if gone is None else gone.route
+
+
 def route_to(host: str, port: int) -> Route | None:
-    """The route in force if it takes a connection there."""
-    route = top()
+    """The route of the code that runs now if it takes a connection there."""
+    route = asked()
     return route if route is not None and route.takes(host, port) else None
 
 
 def fits(connection: object, host: str, port: int) -> bool:
     """Whether an open connection may be used now: `connection` is its socket, a Pipe where it is one of ours."""
+    if outlived() is not None:
+        return False
     wanted = route_to(host, port)
     return (connection.route if isinstance(connection, Pipe) else None) is wanted
 

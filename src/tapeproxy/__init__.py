@@ -6,6 +6,7 @@ This module knows the version; all else that it offers is imported when it is as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes longer to load than the hints that an agent imports
+    from tapeproxy.proxy.inprocess.failures import LateRequestWarning as LateRequestWarning
     from tapeproxy.proxy.inprocess.recordings import Record as Record
     from tapeproxy.proxy.inprocess.recordings import record as record
     from tapeproxy.proxy.inprocess.replays import Replay as Replay
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # not at run time: typing takes longer to load than the hints
 __version__ = "0.1.0"
 
 _HOMES = {
+    "LateRequestWarning": ("proxy.inprocess.failures", "LateRequestWarning"),
     "Record": ("proxy.inprocess.recordings", "Record"),
     "record": ("proxy.inprocess.recordings", "record"),
     "Replay": ("proxy.inprocess.replays", "Replay"),

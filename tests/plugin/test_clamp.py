@@ -1,7 +1,11 @@
 """The tape's clock and chance in tests of the plugin: recorded, replayed, and told where they are another way."""
 
+import json
+
 import pytest
 from pluginsuites import Suite
+
+from tapeproxy.tapes.cireports import read_report
 
 pytest_plugins = ["pytester"]
 
@@ -138,3 +142,49 @@ def test_asking():
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*there is no such tape yet: recording it needs mitmproxy: pip install*"])
     assert not list(suite.path.glob("tapes/*/*"))
+
+
+LATE = """
+import os, threading
+
+go, gone = threading.Event(), threading.Event()
+
+def flush():
+    go.wait(60)
+    try:
+        get("/one")
+    except Exception:
+        pass
+    gone.set()
+
+pytestmark = pytest.mark.tape(scope="module")
+
+def test_first():
+    get("/one")
+    if "LATE" in os.environ:
+        threading.Thread(target=flush, daemon=True).start()
+
+def test_second():
+    go.set()
+    assert "LATE" not in os.environ or gone.wait(60)
+    assert get("/one") == "/one live"
+"""
+
+
+def test_a_thread_that_outlives_its_test_fails_the_run_and_no_other_test(
+    suite: Suite, world: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite.file("test_a", LATE)
+    suite.run().assert_outcomes(passed=2)
+    monkeypatch.setenv("LATE", "1")
+    for workers in ("0", "1"):
+        result = suite.run("--tape-mode=none", "-p", "xdist", "-n", workers, "--tape-report=out.json")
+        result.assert_outcomes(passed=2)
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        result.stdout.fnmatch_lines(
+            ["test_a.py::test_first: a thread or task of *test_first has asked for this when that was over*"]
+        )
+        report = json.loads((suite.path / "out.json").read_text())
+        told = {entry.name: (entry.code, entry.why) for entry in read_report(report, "out.json")}
+        assert told == {"test_a.py::test_first": (3, "1 violation"), "test_a.py::test_second": (0, "")}
+    assert world == ["/one", "/one"]

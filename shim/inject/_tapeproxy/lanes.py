@@ -252,8 +252,8 @@ class Flows:
         _root = Lane(id)
         return _root
 
-    def leave(self) -> None:
-        """Close all lanes, and have nobody go on in one of them."""
+    def leave(self) -> list[Lane]:
+        """Close all lanes, and have nobody go on in one of them; these are they, as far as somebody has them still."""
         global _root, _live, _numbers
         lanes = [lane for lane in [reference() for reference in list(self._lanes.values())] if lane is not None]
         for lane in lanes:
@@ -262,6 +262,7 @@ class Flows:
         for lane in lanes:
             retire(lane)
         _root, _live, _numbers = self._outer
+        return lanes
 
 
 def retire(lane: Lane) -> Lane:
