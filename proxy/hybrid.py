@@ -24,7 +24,7 @@ from tapeproxy.proxy.forkwire import ForkWire
 from tapeproxy.proxy.newtapes import open_child
 from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.recorded import Recorded, RecordSettings
-from tapeproxy.proxy.recording import Recording, wire_options
+from tapeproxy.proxy.recording import OwnRecording, wire_options
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replayer import Replayer
@@ -110,7 +110,7 @@ class _Parts:
 
     server: TapeServer
     wire: ForkWire
-    session: Recording
+    session: OwnRecording
     shims: ForkShims | None
 
 
@@ -199,7 +199,7 @@ class Forking:
         environment = self._environment(ca, wire.port) | fronts.variables()
         if shims is not None and folder is not None:
             environment |= shims.fork_variables(self._given, f"127.0.0.1:{wire.port}", folder)
-        session = Recording(self._tape, wire, environment, recording)
+        session = OwnRecording(self._tape, wire, environment, recording)
         session.fronts = fronts
         self._parts = _Parts(server, wire, session, shims)
 
@@ -224,6 +224,14 @@ class Forking:
     def port(self) -> int:
         """The wire's port."""
         return self._parts.wire.port
+
+    async def pause(self) -> None:
+        """End the wire alone."""
+        await self._parts.session.pause()
+
+    async def go_on(self) -> None:
+        """Have one again, on another port. Raises WireError."""
+        await self._parts.session.go_on()
 
     async def finish(self, outcome: Outcome | None) -> Recorded:
         """End the wire, then the child. `forked` says then what came of it."""

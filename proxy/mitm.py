@@ -66,7 +66,7 @@ class MitmWire(abc.ABC):
 
     @abc.abstractmethod
     def _taping(self, resets: "Resets") -> list[object]:
-        """The addons that tape; called once, before `_gates` and `_refused`."""
+        """The addons that tape; called at each start, before `_gates` and `_refused`."""
 
     @abc.abstractmethod
     def _gates(self) -> list[object]:
@@ -145,7 +145,7 @@ class MitmWire(abc.ABC):
                 await anyio.sleep(0.002)
 
     async def stop(self) -> None:
-        """End mitmproxy; again does nothing. What `drain` did not end is taped as cut off."""
+        """End mitmproxy; again does nothing, and `start` begins anew. What `drain` did not end is taped as cut off."""
         if MitmWire._running is self:
             await self._clean_up()
 

@@ -163,8 +163,27 @@ class Recording:
         return text
 
 
+class OwnRecording(Recording):
+    """One with a wire of its own, which may end before the tape does, and begin anew."""
+
+    def __init__(
+        self, tape: "FollowedTape", wire: RecordWire, environment: dict[str, str], settings: RecordSettings
+    ) -> None:
+        super().__init__(tape, wire, environment, settings)
+        self._own = wire
+
+    async def pause(self) -> None:
+        """End the wire, so that another recording of this process may have one."""
+        await self._own.drain(LINGER)
+        await self._own.stop()
+
+    async def go_on(self) -> None:
+        """Have a wire again, on another port. Raises WireError."""
+        await self._own.start()
+
+
 @contextlib.asynccontextmanager
-async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIterator[Recording]:
+async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIterator[OwnRecording]:
     """Open a recording; whoever opened it calls `finish` or `discard`. An exception leaves the tape interrupted.
 
     `lost` is told at once when the tape stops being whole. Raises TapeWriteError, PortInUseError, CaError, UsageError,
@@ -195,7 +214,7 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
     child = ChildSettings(f"http://{settings.host}:{wire.port}", bundle, ca.certificate, run_id, truststore=store)
     try:
         environment = child_environment(settings.environment, child) | environment | fronts.variables() | led
-        session = Recording(tape, wire, environment, settings)
+        session = OwnRecording(tape, wire, environment, settings)
         session.fronts = fronts
         yield session
     finally:

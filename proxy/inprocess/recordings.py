@@ -1,6 +1,6 @@
 """A recording of this interpreter: `with record(path)`. The wire is the recorder's own, in the background's loop.
 
-Clients leave TLS out here too, so a bridge speaks it for them: to the wire, which speaks it to the world.
+Clients are led to the wire by a bridge (`bridging`), which speaks TLS for them.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ from typing import Protocol, Self, cast
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.inprocess.background import Background
+from tapeproxy.proxy.inprocess.bridging import bridge
 from tapeproxy.proxy.inprocess.children import Reports
 from tapeproxy.proxy.inprocess.clamp import ROOT, Clamp, ClampSettings, enter, is_shimmed
 from tapeproxy.proxy.inprocess.flows import Gone
 from tapeproxy.proxy.inprocess.heard import Heard
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
+from tapeproxy.proxy.inprocess.turns import Turns
 from tapeproxy.proxy.inprocess.words import rules_of
 from tapeproxy.proxy.processes import RunProcesses, listens
 from tapeproxy.proxy.recorded import Recorded, RecordSettings, Within
 from tapeproxy.proxy.recording import recording
 from tapeproxy.proxy.shimming import new_seed
 from tapeproxy.proxy.supervisor import Outcome
-from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError, UsageError
+from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError
 from tapeproxy.tapes.hosts import is_loopback
-
-_READ = 1 << 16
 
 
 class Record:
@@ -43,7 +43,7 @@ class Record:
     process or its children run on loopback are not. Needs mitmproxy: the extra `record`.
     """
 
-    _one = threading.Lock()  # mitmproxy's globals allow no two
+    _turns = Turns()
 
     def __init__(
         self,
@@ -76,7 +76,8 @@ class Record:
         self._bridges: set[asyncio.Task[None]] = set()
         self._result: Future[Recorded]
         self._closed = True
-        self._opened = self._late = False
+        self._opened = self._late = self._parked = False
+        self._session: Session
         self.failure: TapeproxyError | None = None
         """Why a recording that was to be opened late could not be."""
         self._lock = threading.Lock()
@@ -117,12 +118,11 @@ class Record:
 
     def open(self) -> None:
         """Create the tape and start the wire; `resume` begins. Raises what `with` does."""
-        if not Record._one.acquire(blocking=False):
-            raise UsageError("this interpreter is being recorded already", where=str(self.path))
+        Record._turns.take(self)
         try:
             self._open()
         except BaseException:
-            Record._one.release()
+            Record._turns.end(self)
             raise
 
     def open_late(self) -> None:
@@ -146,8 +146,13 @@ class Record:
     def resume(self, root: str = ROOT) -> None:
         """Lead this interpreter's clients here, and tape its clock; the flow that calls is the lane `root`.
 
-        Raises UsageError where the clock is another tape's.
+        Raises UsageError where the clock is another tape's, or another recording is under way.
         """
+        if self._opened:
+            Record._turns.take(self)
+            if self._parked:
+                Background.get().run(self._session.go_on())
+                self._port, self._parked = self._session.port, False
         self._closed = False
         lead(self)
         enter(self._clamp, root, self.suspend)
@@ -160,6 +165,16 @@ class Record:
             self._closed = True
         let_go(self)
 
+    @property
+    def suspended(self) -> bool:
+        """Whether it has no use for its wire."""
+        return self._closed
+
+    def park(self) -> None:
+        """Give up the wire until it is resumed."""
+        Background.get().run(self._session.pause())
+        self._parked = True
+
     def finish(self) -> Recorded:
         """End the wire, then the tape. Raises TapeWriteError where that is not whole, and what a late `open` raised."""
         if self.failure is not None:
@@ -168,7 +183,7 @@ class Record:
         try:
             self.recorded = self._result.result()
         finally:
-            Record._one.release()
+            Record._turns.end(self)
         if self.recorded.failure is not None:
             raise TapeWriteError(f"the tape is not whole: {self.recorded.failure}", where=str(self.path))
         return self.recorded
@@ -236,8 +251,8 @@ class Record:
         self._ended = asyncio.Event()
         try:
             self._trust = ssl.create_default_context(cafile=str(CertificateAuthority.open().certificate))
-            async with self._session() as session:
-                self._port = session.port
+            async with self._wired() as session:
+                self._session, self._port = session, session.port
                 opened.set_result(None)
                 await self._ended.wait()
                 result = await session.finish(None)
@@ -245,46 +260,21 @@ class Record:
             if not opened.done():
                 opened.set_exception(error)
             raise
-        for bridge in self._bridges:
-            bridge.cancel()
+        for task in self._bridges:
+            task.cancel()
         return result
 
-    def _session(self) -> "AbstractAsyncContextManager[Session]":
+    def _wired(self) -> "AbstractAsyncContextManager[Session]":
         return recording(self._settings)
 
     async def _bridge(self, far: socket.socket, origin: Origin) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._bridges.add(task)
-        _, near = client = await asyncio.open_connection(sock=far)
         try:
-            _, wire = server = await self._tunnel(origin)
-            try:
-                async with asyncio.TaskGroup() as pumps:
-                    pumps.create_task(_pump(client[0], wire))
-                    pumps.create_task(_pump(server[0], near))
-            finally:
-                wire.close()
-        except* (OSError, asyncio.IncompleteReadError):
-            pass  # what the client sees of it is the end of its connection, as the tape says
+            await bridge(far, origin, self._port, self._trust)
         finally:
-            near.close()
             self._bridges.discard(task)
-
-    async def _tunnel(self, origin: Origin) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        try:
-            line = f"CONNECT {origin.authority} HTTP/1.1\r\nHost: {origin.authority}\r\n\r\n"
-            writer.write(line.encode())
-            answer = await reader.readuntil(b"\r\n\r\n")
-            if b" 200 " not in answer.partition(b"\r\n")[0]:
-                raise ConnectionRefusedError(answer.decode("latin-1"))
-            if origin.scheme == "https":
-                await writer.start_tls(self._trust, server_hostname=origin.host)
-        except BaseException:
-            writer.close()
-            raise
-        return reader, writer
 
 
 record = Record
@@ -300,12 +290,8 @@ class Session(Protocol):
         """End both."""
         ...
 
+    async def pause(self) -> None:
+        """End the wire alone."""
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass on what comes; where one side ends, the other does."""
-    try:
-        while data := await reader.read(_READ):
-            writer.write(data)
-            await writer.drain()
-    finally:
-        writer.close()
+    async def go_on(self) -> None:
+        """Have one again, on another port."""

@@ -132,7 +132,7 @@ class Update(Record):
             return within
         return replace(within, seed=head.seed)
 
-    def _session(self) -> AbstractAsyncContextManager[Session]:
+    def _wired(self) -> AbstractAsyncContextManager[Session]:
         return self._forking()
 
     @asynccontextmanager

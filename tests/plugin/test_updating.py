@@ -190,6 +190,37 @@ def test_a_tape_of_several_tests_keeps_what_those_ask_that_do_not_run(suite: Sui
     assert urls(load(shared)[0]) == ["/new", "/one", "/two"]
 
 
+SCOPES = """import httpx, pytest
+
+def get(path):
+    return httpx.get("https://api.test" + path).text
+
+@pytest.mark.tape(scope="session")
+def test_session(): assert get("/s") == "/s live"
+
+@pytest.mark.tape
+def test_function(): assert get("/f") == "/f live"
+
+@pytest.mark.tape(scope="module")
+def test_module(): assert get("/m") == "/m live"
+
+@pytest.mark.tape(scope="session")
+def test_session_again(): assert get("/t") == "/t live"
+"""
+
+
+def test_tapes_of_all_scopes_are_recorded_and_updated_in_one_run(suite: Suite) -> None:
+    (suite.path / "test_a.py").write_text(SCOPES)
+    suite.run().assert_outcomes(passed=4)
+    assert suite.asked() == ["/s", "/f", "/m", "/t"]
+    assert urls(load(suite.path / "tapes/session.tape.jsonl.gz")[0]) == ["/s", "/t"]
+    (suite.path / "test_a.py").write_text(SCOPES.replace("/s", "/S").replace("/f", "/F").replace("/t", "/T"))
+    result = suite.run("--tape-mode=update", "--tape-accept")
+    result.assert_outcomes(passed=4)
+    assert suite.asked() == ["/S", "/F", "/T"]
+    suite.run("--tape-mode=none").assert_outcomes(passed=4)
+
+
 AGENT = """import sys, urllib.request
 print(urllib.request.urlopen("https://api.test" + sys.argv[1]).read().decode())
 sys.exit(3)

@@ -12,7 +12,9 @@ import requests
 from origin import Call, Origin
 
 import tapeproxy
+from tapeproxy.cli.verify import examine
 from tapeproxy.proxy.tapefile import load
+from tapeproxy.proxy.unlocking import ask_nobody
 from tapeproxy.tapes.errors import TapeExistsError, UsageError
 from tapeproxy.testing import FakeProvider
 
@@ -145,10 +147,33 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 
 def test_there_is_one_recording_at_a_time(tmp_path: Path) -> None:
     first, second = tapeproxy.record(tmp_path / "a.tape.jsonl.gz"), tapeproxy.record(tmp_path / "b.tape.jsonl.gz")
-    with first, pytest.raises(UsageError, match="already"), second:
+    with first, pytest.raises(UsageError, match=r"already, to .*a\.tape(?s:.*)end that recording first"), second:
         pass
     with tapeproxy.record(tmp_path / "b.tape.jsonl.gz"):
         pass
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_suspended_recordings_take_turns(tmp_path: Path, hosts: dict[str, str], late: bool) -> None:
+    """As the tapes of a module and of a session do, and those of single tests between them."""
+    paths = [tmp_path / f"{name}.tape.jsonl.gz" for name in "abc"]
+    turns = [tapeproxy.record(path, hosts=hosts) for path in paths]
+    asked: dict[Path, list[str]] = {path: [] for path in paths}
+    with httpx.Client() as client:  # whose connections are kept
+        for number, turn in enumerate([0, 1, 0, 2, 1, 0, 0, 1]):
+            recording, path = turns[turn], f"/{number}"
+            if not asked[paths[turn]]:
+                (recording.open_late if late else recording.open)()
+            recording.resume()
+            assert client.get(f"https://api.test{path}").is_success
+            recording.suspend()
+            asked[paths[turn]].append(path)
+        for recording in turns:
+            recording.finish()
+    for path, wanted in asked.items():
+        assert examine(path, ask_nobody).good
+        urls = [exchange.request.url.decode() for exchange in load(path)[0].exchanges]
+        assert urls == [f"https://api.test{one}" for one in wanted]
 
 
 def test_a_recording_may_begin_with_the_first_request(tmp_path: Path, hosts: dict[str, str]) -> None:
