@@ -18,7 +18,7 @@ from tapeproxy.plugin.testtape import Mark, TestTape
 from tapeproxy.proxy.inprocess.clamp import ROOT
 from tapeproxy.proxy.inprocess.replays import TapeDriftError, TapeViolationError
 from tapeproxy.proxy.inprocess.words import rules_of
-from tapeproxy.proxy.testplaces import Scope, of_test, plain, root_lane, tape_path, tapes_beside
+from tapeproxy.proxy.testplaces import Scope, of_test, plain, root_lane, tape_path, tapes_beside, tapes_left
 from tapeproxy.tapes.errors import TapeproxyError, TapeWriteError, UsageError
 from tapeproxy.tapes.violations import Violation
 
@@ -76,8 +76,11 @@ class TapeSession:
                 self._claimed.add(self._place(item)[0])
 
     def orphans(self) -> list[Path]:
-        """Tapes beside the collected files that no test there has."""
+        """Tapes beside the collected files that no test there has, and those of files that are not there any more."""
         found = {path for module in self._modules for path in tapes_beside(module)}
+        patterns = self._config.getini("python_files")
+        for folder in {module.parent for module in self._modules}:
+            found.update(tapes_left(folder, patterns))
         return sorted(self.heard_orphans | {path for path in found if of_test(path) not in self._claimed})
 
     def plan(self, item: pytest.Item, config: Mapping[str, Any]) -> TapePlan:

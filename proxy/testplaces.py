@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
@@ -50,3 +52,17 @@ def tapes_beside(module: Path) -> list[Path]:
     beside = module.parent / FOLDER
     own = beside / f"{module.stem}{SUFFIX}"
     return [*([own] if own.is_file() else []), *sorted((beside / module.stem).glob(f"*{SUFFIX}"))]
+
+
+def tapes_left(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
+    """Tapes that are where those of a test file in this folder would be, which is not there any more.
+
+    `patterns`: what names of test files look like. Other names are the user's own.
+    """
+    patterns = [*patterns]
+    beside = folder / FOLDER
+    for place in (*beside.glob("*/"), *beside.glob(f"*{SUFFIX}")):
+        tape = of_test(place)
+        module = f"{tape.name.removesuffix(SUFFIX)}.py"
+        if any(fnmatch(module, pattern) for pattern in patterns) and not (folder / module).exists():
+            yield from place.glob(f"*{SUFFIX}") if place.is_dir() else [place]

@@ -412,8 +412,14 @@ def test_orphans_are_told_of(suite: Suite) -> None:
     suite.tape("test_a/test_one", "/one")
     suite.tape("test_a/test_gone", "/one")
     suite.file("test_a", "@pytest.mark.tape\ndef test_one():\n    get('/one')\n")
+    gone = ["test_gone/test_it.run1", "test_gone/test_it", "test_gone"]
+    for place in (*gone, "shared", "test_b/test_it", "test_b"):  # of files that were there, the user's, that are there
+        suite.tape(place, "/one")
+    (suite.path / "test_b.py").touch()
+    (suite.path / "tapes/test_gone/notes.txt").touch()
     line = "tapes/test_a/test_gone.tape.jsonl.gz (an orphan: no test has it)"
-    suite.run("-k", "one").stdout.fnmatch_lines([line])
+    told = [one for one in suite.run("-k", "one").outlines if "an orphan" in one]
+    assert told == [line, *(f"tapes/{place}.tape.jsonl.gz (an orphan: no test has it)" for place in gone)]
     suite.run("test_a.py::test_one").stdout.no_fnmatch_line("*an orphan:*")
     suite.run("-n", "2", "-p", "xdist").stdout.fnmatch_lines([line])
 
