@@ -26,11 +26,16 @@ def frozen(mode: Mode) -> Mode:
     return mode if mode == "verify" else "none"
 
 
-def deed_of(mode: Mode, *, exists: bool, expired: bool) -> Deed:
-    """What becomes of a test. An old tape is not updated but recorded anew, where that is what its age asks for."""
+def deed_of(mode: Mode, *, exists: bool, expired: bool, recorder: bool) -> Deed:
+    """What becomes of a test. An old tape is not updated but recorded anew, where that is what its age asks for.
+
+    `recorder`: whether there is one. Where there is none, nobody has asked to record who did not name a mode.
+    """
     if mode in ("all", "rewrite"):
         return "record"
     if mode in ("none", "verify"):
+        return "replay"
+    if mode == "once" and not recorder:
         return "replay"
     if not exists or (expired and mode != "update"):
         return "record"

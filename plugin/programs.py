@@ -10,16 +10,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tapeproxy.plugin.modes import Mode
 from tapeproxy.proxy.inprocess.flows import outside
 from tapeproxy.proxy.tapefile import is_locked
-from tapeproxy.tapes.errors import TapeproxyError
+from tapeproxy.tapes.errors import TapeproxyError, install
 
 VIOLATION, DRIFT = 3, 4
 """What `replay` exits with (docs/CLI.md)."""
 UPDATE_IT = "if the change is meant: --tape-mode=update records what changed, --tape-mode=all the whole test"
 RECORD_IT = "record it with --tape-mode=once, and commit it"
+NO_RECORDER = f"recording it needs mitmproxy: {install('record')}"
 ANEW = "if the change is meant, record the test anew: --tape-mode=all"
 FROZEN = "the tape is frozen and no mode records it: if the change is meant, freeze a new run (tapeproxy repro)"
+
+
+def record_it(mode: Mode) -> str:
+    """What to do where there is no tape."""
+    return NO_RECORDER if mode == "once" else RECORD_IT
 
 
 class ProgramError(TapeproxyError):

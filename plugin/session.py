@@ -199,6 +199,7 @@ class TapeSession:
             properties.append(("tape_updated", f"{self.shown(path)}: {told}"))
             if opened.options.mode == "update" and not opened.options.accept:
                 properties.append(("tape_waiting", str(path)))
+        properties.extend(("tape_expired", self.shown(path)) for path in opened.old_programs)
         if opened.updating:
             return
         if opened.recording and whole and opened.path.exists():

@@ -4,21 +4,25 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tapeproxy.plugin.freshtapes import fresh, put_beside, settle
-from tapeproxy.plugin.modes import deed_of
+from tapeproxy.plugin.modes import deed_of, is_expired
 from tapeproxy.plugin.options import TapeOptions
 from tapeproxy.plugin.programs import (
     FROZEN,
-    RECORD_IT,
     ProgramError,
+    record_it,
     record_program,
     replay_program,
     update_program,
     wire_words,
 )
+from tapeproxy.proxy.inprocess.flows import outside
+from tapeproxy.proxy.inprocess.tapes import load_again
+from tapeproxy.proxy.recorded import can_record
 from tapeproxy.proxy.testplaces import SUFFIX, program_path
 from tapeproxy.tapes.errors import NoTapeError, Place
 
@@ -27,13 +31,14 @@ if TYPE_CHECKING:
 
 
 class TestPrograms:
-    """`reports`: of those that were replayed."""
+    """`reports`: of those that were replayed. `expired`: their tapes that are older than they may be."""
 
     __test__ = False  # for pytest, which looks at the name
 
     def __init__(self, tape: Path, options: TapeOptions) -> None:
         """`tape` is the test's own."""
         self.reports: list[Mapping[str, Any]] = []
+        self.expired: list[Path] = []
         self._tape = tape
         self._options = options
         self._started = 0
@@ -47,7 +52,8 @@ class TestPrograms:
         self._started += 1
         path = program_path(self._tape, self._started)
         given = self._options
-        deed = deed_of(given.mode, exists=path.exists(), expired=False)
+        expired = path.exists() and self._is_expired(path)
+        deed = deed_of(given.mode, exists=path.exists(), expired=expired, recorder=can_record())
         if deed == "update" and given.mode == "update":
             new = fresh(path)
             self._changed[new] = path
@@ -57,7 +63,9 @@ class TestPrograms:
             self._recorded[new] = path
             return record_program(new, argv, given.hosts, given.upstream_ca, **options)
         if not path.exists():
-            raise NoTapeError("there is no such tape yet", place=Place(str(path)), fix=RECORD_IT)
+            raise NoTapeError("there is no such tape yet", place=Place(str(path)), fix=record_it(given.mode))
+        if expired:
+            self.expired.append(path)
         own = self._owns[self._started] = self._folder() / f"{self._started}{SUFFIX}"
         try:
             done = replay_program(path, argv, given.rules, own, **options)
@@ -68,6 +76,13 @@ class TestPrograms:
             raise
         self.reports.append(done.report)
         return done
+
+    def _is_expired(self, path: Path) -> bool:
+        given = self._options
+        if given.max_age is None or given.mode in ("all", "rewrite"):  # there what is there may be anything
+            return False
+        with outside():  # by the real clock, and no read of the test's
+            return is_expired(load_again(path).head.started_at, given.max_age, datetime.now(UTC))
 
     def close(self, *, keep: bool) -> Iterator[tuple[Path, str]]:
         """End them; `keep`: what was recorded takes its place. Yields what was updated, and how it differs."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tapeproxy.plugin.freshtapes import fresh, nothing, put_beside, settle
 from tapeproxy.plugin.modes import deed_of, is_expired
 from tapeproxy.plugin.options import TapeOptions
-from tapeproxy.plugin.programs import ANEW, FROZEN, RECORD_IT, UPDATE_IT
+from tapeproxy.plugin.programs import ANEW, FROZEN, UPDATE_IT, record_it
 from tapeproxy.plugin.testprograms import TestPrograms, unasked
 from tapeproxy.proxy.inprocess.environments import RunEnvironment
 from tapeproxy.proxy.inprocess.replays import Replay, TapeDriftError, TapeViolationError
@@ -18,7 +18,7 @@ from tapeproxy.proxy.owntape import OwnTape
 from tapeproxy.proxy.recorded import can_record
 from tapeproxy.proxy.tapefile import is_locked
 from tapeproxy.proxy.testplaces import SUFFIX
-from tapeproxy.tapes.errors import TapeproxyError, install
+from tapeproxy.tapes.errors import TapeproxyError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.violations import Drift, Violation
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from tapeproxy.plugin.programs import ProgramRun
     from tapeproxy.proxy.inprocess.recordings import Record
     from tapeproxy.proxy.inprocess.updates import Update
-
-
-_NO_RECORDER = f"recording it needs mitmproxy: {install('record')}"
 
 
 class Mark(NamedTuple):
@@ -65,9 +62,8 @@ class TestTape:
         tape = None if self.missing else self._load()
         self.updated: list[tuple[Path, str]] = []
         """The tapes that were made anew in part, and how they differ, in lines."""
-        deed = deed_of(options.mode, exists=not self.missing, expired=self.expired)
-        if deed == "record" and options.mode == "once" and self.missing and not can_record():
-            deed = "replay"  # of nothing: a test that asks fails at once, where a client would try again and again
+        # Where there is neither tape nor recorder, of nothing: a client that can't record would try again and again.
+        deed = deed_of(options.mode, exists=not self.missing, expired=self.expired, recorder=can_record())
         if deed == "record":
             self._begin_recording()
         elif deed == "update":
@@ -133,6 +129,11 @@ class TestTape:
     def trace_hash(self) -> str:
         """The trace hash of the answers that were given; empty while it is recorded."""
         return "" if self._replay is None else self._replay.trace_hash
+
+    @property
+    def old_programs(self) -> Sequence[Path]:
+        """The tapes of programs that were replayed though they are older than they may be."""
+        return self._programs.expired
 
     @property
     def programs(self) -> Sequence[Mapping[str, Any]]:
@@ -249,8 +250,7 @@ class TestTape:
 
     def _advice(self) -> str:
         if self.missing:
-            record_it = RECORD_IT if self.options.mode != "once" else _NO_RECORDER
-            return f"there is no such tape yet: {record_it}"
+            return f"there is no such tape yet: {record_it(self.options.mode)}"
         if self._replay is not None and self._replay.tape.seal is None:
             return f"the tape was interrupted and may end before this; {ANEW}"
         return self._if_meant(UPDATE_IT)

@@ -87,11 +87,15 @@ def requirements(lines: Iterable[str], extras: Iterable[str]) -> list[Requiremen
     return [one for one in wanted if one.marker is None or any(map(one.marker.evaluate, environments))]
 
 
-def closure(wheel: Path) -> dict[str, Distribution]:
-    """What pip would install with the wheel and no extra, out of what is installed here."""
+def needs(wheel: Path) -> list[Requirement]:
+    """What the wheel needs with no extra."""
     (name,) = [name for name in ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA")]
     metadata = HeaderParser().parsestr(ZipFile(wheel).read(name).decode())
-    todo = requirements(metadata.get_all("Requires-Dist", []), ())
+    return requirements(metadata.get_all("Requires-Dist", []), ())
+
+
+def closure(todo: list[Requirement]) -> dict[str, Distribution]:
+    """What pip would install for these, out of what is installed here."""
     found: dict[str, Distribution] = {}
     while todo:
         one = todo.pop()
@@ -108,20 +112,25 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder, with_pip=False, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     ZipFile(wheel).extractall(site)
-    for found in closure(wheel).values():
+    link(needs(wheel), site)
+    return folder / "bin" / "python"
+
+
+def link(wanted: list[Requirement], site: Path) -> None:
+    """Have these, and what they need, in a folder for modules."""
+    for found in closure(wanted).values():
         tops = {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}
         for top in tops:
             assert not (site / top).exists(), f"two distributions bring {top}"
             (site / top).symlink_to(str(found.locate_file(top)))
-    return folder / "bin" / "python"
 
 
-def run(bare: Path, home: Path, *argv: str) -> str:
+def run(bare: Path, home: Path, *argv: str, **more: str) -> str:
     """What a command prints, in an environment with next to nothing in it."""
     done = subprocess.run(
         [bare, *argv],
         cwd=home,
-        env={"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONWARNINGS": "error"},
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONWARNINGS": "error", **more},
         capture_output=True,
         text=True,
         timeout=60,
@@ -174,3 +183,25 @@ def test_the_bare_wheel_replays_within_the_interpreter(bare: Path, tmp_path: Pat
     indented = "    ".join(AGENT.splitlines(keepends=True))
     code = f"import tapeproxy\nwith tapeproxy.replay({str(GOLDEN)!r}):\n{indented}"
     assert run(bare, tmp_path, "-c", code) == "hello\n"
+
+
+MARKED = """
+import urllib.request
+import pytest
+
+@pytest.mark.tape("golden.tape.jsonl.gz", max_age="1d")
+def test_it():
+    assert urllib.request.urlopen("http://golden.example/hello?a=1&b=2&a=0").read() == b"hello\\n"
+"""
+
+
+def test_the_bare_wheel_replays_a_marked_test_also_when_its_tape_has_expired(bare: Path, tmp_path: Path) -> None:
+    """In the default mode, in which an old tape would be recorded anew, if there were a recorder."""
+    site = tmp_path / "site"
+    site.mkdir()
+    link([Requirement("pytest")], site)
+    shutil.copy(GOLDEN, tmp_path / "golden.tape.jsonl.gz")
+    (tmp_path / "test_a.py").write_text(MARKED, "utf-8")
+    said = run(bare, tmp_path, "-m", "pytest", "-p", "no:cacheprovider", "test_a.py", PYTHONPATH=str(site))
+    assert "1 passed" in said
+    assert "golden.tape.jsonl.gz (older than it may be" in said

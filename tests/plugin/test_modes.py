@@ -18,8 +18,10 @@ from tapeproxy.plugin.modes import MODES, Deed, Mode, deed_of
     ],
 )
 def test_deeds(mode: Mode, missing: Deed, there: Deed, expired: Deed) -> None:
-    found = [deed_of(mode, exists=exists, expired=old) for exists, old in ((False, False), (True, False), (True, True))]
-    assert found == [missing, there, expired]
+    for recorder in (True, False):
+        wanted = [missing, there, expired] if recorder or mode != "once" else ["replay"] * 3
+        cases = ((False, False), (True, False), (True, True))
+        assert [deed_of(mode, exists=one, expired=old, recorder=recorder) for one, old in cases] == wanted
 
 
 def test_the_table_has_every_mode() -> None:
