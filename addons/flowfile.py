@@ -1,19 +1,23 @@
 """Files of mitmproxy's flows, read into exchanges. Knows its flows and nothing of tapes' records."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from mitmproxy.exceptions import FlowReadException
+from mitmproxy.flow import Flow
 from mitmproxy.http import HTTPFlow, Message
 from mitmproxy.io import FlowReader
 
 from tapeproxy.tapes.imports.foreign import Foreign
-from tapeproxy.tapes.imports.nodes import ForeignFormatError, Node
+from tapeproxy.tapes.imports.nodes import ODD, ForeignFormatError, Node, read_at
 from tapeproxy.tapes.imports.own import in_text, restored
+from tapeproxy.tapes.imports.times import since_1970
 
-_NS = 1_000_000_000
+_BEGIN = re.compile(rb"\d{1,12}:")
 
 
 class FlowFile:
@@ -25,23 +29,39 @@ class FlowFile:
     def exchanges(self) -> Iterator[Foreign | ForeignFormatError]:
         """Its flows in order; an error in the place of each that can't be imported, and at the end of a broken file."""
         with self._path.open("rb") as file:
-            flows = enumerate(FlowReader(file).stream())
-            while True:
+            flows = iter(FlowReader(file).stream())
+            for number in itertools.count(1):
+                place = f"flow {number}"
                 try:
-                    number, flow = next(flows)
+                    flow = next(flows)
                 except StopIteration:
                     return
-                except FlowReadException as error:
-                    yield ForeignFormatError(f"the file is no file of flows, or is cut off: {error}")
-                    return
-                place = f"flow {number + 1}"
-                if not isinstance(flow, HTTPFlow) or flow.websocket is not None:
-                    yield ForeignFormatError(f"a flow of type {flow.type} can't be put on a tape yet", place=place)
-                else:
-                    try:
-                        yield _restored(flow, place)
-                    except ForeignFormatError as error:
-                        yield error
+                except (FlowReadException, MemoryError, *ODD) as error:  # it looks at few of the values that it reads
+                    if not _goes_on(file):
+                        yield ForeignFormatError(f"the file is no file of flows, or is cut off: {error!s:.200}")
+                        return
+                    yield ForeignFormatError(f"mitmproxy can't read it: {error!s:.200}", place=place)
+                    flows = iter(FlowReader(file).stream())
+                    continue
+                yield _exchange(flow, place)
+
+
+def _goes_on(file: BinaryIO) -> bool:
+    """Whether something that begins like a flow comes next."""
+    at = file.tell()
+    found = _BEGIN.match(file.read(16))
+    file.seek(at)
+    return found is not None
+
+
+def _exchange(flow: Flow, place: str) -> Foreign | ForeignFormatError:
+    if not isinstance(flow, HTTPFlow) or flow.websocket is not None:
+        return ForeignFormatError(f"a flow of type {flow.type} can't be put on a tape yet", place=place)
+    try:
+        with read_at(place):
+            return _restored(flow, place)
+    except ForeignFormatError as error:
+        return error
 
 
 def target_of(url: bytes) -> tuple[str, str, int, bytes]:
@@ -68,14 +88,14 @@ def _restored(flow: HTTPFlow, place: str) -> Foreign:
 
 def _taken(flow: HTTPFlow, place: str) -> Foreign:
     asked, given = flow.request, flow.response
-    start = round(asked.timestamp_start * _NS)
+    start = since_1970(asked.timestamp_start)
     absent = ["boundaries", "lanes"]
     if given is None:
         status, waited, took = 0, None, None
     else:
         status = given.status_code
-        waited = max(round(given.timestamp_start * _NS) - start, 0)
-        took = max(round((given.timestamp_end or given.timestamp_start) * _NS) - start, waited)
+        waited = _after(start, given.timestamp_start)
+        took = _after(start, given.timestamp_end or given.timestamp_start)
     return Foreign(
         place=place,
         method=asked.method.encode(),
@@ -94,6 +114,12 @@ def _taken(flow: HTTPFlow, place: str) -> Foreign:
         error=None if given is not None else (flow.error.msg if flow.error else "there was no response"),
         absent=tuple(absent),
     )
+
+
+def _after(start: int | None, seconds: float) -> int | None:
+    """The ns from `start` to a moment in seconds since 1970, if both are told."""
+    moment = since_1970(seconds)
+    return None if start is None or moment is None else max(moment - start, 0)
 
 
 def _body(message: Message, absent: list[str]) -> bytes:

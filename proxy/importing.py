@@ -2,11 +2,10 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -14,9 +13,9 @@ import tapeproxy
 from tapeproxy.proxy.drafts import drafted
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.tapes.errors import UsageError, install
-from tapeproxy.tapes.imports.foreign import Foreign, mended
+from tapeproxy.tapes.imports.foreign import Foreign, mended, sound
 from tapeproxy.tapes.imports.formats import check_size, format_of, formats
-from tapeproxy.tapes.imports.nodes import ForeignFormatError, Node
+from tapeproxy.tapes.imports.nodes import ForeignFormatError, Node, read_at
 from tapeproxy.tapes.imports.taping import absences, begin_of, records_of
 from tapeproxy.tapes.reading import VERSION
 from tapeproxy.tapes.records import Head, Json, Seal
@@ -74,18 +73,21 @@ def import_file(settings: ImportSettings) -> Imported:
         taken: list[Foreign] = []
         refused: list[ForeignFormatError] = []
         for one in found:
-            if isinstance(one, Foreign):
-                taken.append(mended(one))
-            elif settings.keep_going:
-                refused.append(one.within(source))
-            else:
-                raise one
+            try:
+                taken.append(_whole(one))
+            except ForeignFormatError as error:
+                if not settings.keep_going:
+                    raise
+                refused.append(error.within(source))
     except ForeignFormatError as error:
         raise error.within(source) from None
     if not taken:
         raise ForeignFormatError("there is nothing in it that could be imported", source=source)
     redactor = Redactor(load_key(), secret_values(settings.environment))
-    records = records_of(taken, redactor)
+    try:
+        records = records_of(taken, redactor)
+    except ForeignFormatError as error:
+        raise error.within(source) from None
     head = _head(taken, name, settings.source.name)
     ended = max(record.t for record in records if hasattr(record, "t"))
     seal = Seal(t=ended, records=0, trace="", outcome="imported")
@@ -126,12 +128,23 @@ def _read(settings: ImportSettings) -> tuple[str, Iterator[Foreign | ForeignForm
     return found.name, _taken(found.entries(root), found.take)
 
 
-def _taken(entries: list[Node], take: Any) -> Iterator[Foreign | ForeignFormatError]:
+def _whole(found: Foreign | ForeignFormatError) -> Foreign:
+    """An exchange as it is put on a tape. Raises ForeignFormatError."""
+    if isinstance(found, ForeignFormatError):
+        raise found
+    with read_at(found.place):
+        return sound(mended(found))
+
+
+def _taken(entries: list[Node], take: Callable[[Node], Foreign]) -> Iterator[Foreign | ForeignFormatError]:
     for entry in entries:
         try:
-            yield take(entry)
+            with read_at(entry.place):
+                taken = take(entry)
         except ForeignFormatError as error:
             yield error
+        else:
+            yield taken
 
 
 def _flows(path: Path) -> Iterator[Foreign | ForeignFormatError]:

@@ -31,7 +31,7 @@ def take(entry: Node) -> Foreign:
         if entry.place.startswith(kind):
             raise entry.wrong(f"{what} can't be put on a tape yet")
     plain = {
-        side: dict(node.value) | {"body": _body(node)} for side in ("request", "response") if (node := entry.need(side))
+        side: node.mapping() | {"body": _body(node)} for side in ("request", "response") if (node := entry.need(side))
     }
     moment = entry.get("recorded_at")
     return vcr.take(Node(plain | {"recorded_at": None if moment is None else moment.value}, entry.place))

@@ -12,9 +12,11 @@ from typing import Final
 
 import orjson
 
+from tapeproxy.tapes.answers import flaw
 from tapeproxy.tapes.codings import decode
-from tapeproxy.tapes.imports.nodes import Node
-from tapeproxy.tapes.records import Framing, Headers, How
+from tapeproxy.tapes.exchanges import Exchange
+from tapeproxy.tapes.imports.nodes import ForeignFormatError, Node
+from tapeproxy.tapes.records import End, Framing, Headers, How, Request, Response
 
 type Pieces = tuple[tuple[int | None, bytes], ...]
 """Pieces of a body with their times in nanoseconds after the exchange's `start`, where known."""
@@ -23,6 +25,8 @@ _NAMES: Final = {"x-gzip": "gzip", "zlib": "deflate", "brotli": "br"}
 _STREAMS: Final = re.compile(rb"event-stream|ndjson|jsonl|json-?lines|json-seq|amazon\.eventstream")
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _ABSOLUTE: Final = re.compile(r"https?://[^/?#]", re.IGNORECASE)
+_TOKEN: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
 _PSEUDO: Final = b":"
 
 
@@ -97,6 +101,36 @@ def mended(taken: Foreign) -> Foreign:
         absent=tuple(dict.fromkeys(absent)),
         notes=(*taken.notes, *notes),
     )
+
+
+def sound(taken: Foreign) -> Foreign:
+    """The exchange, if it can be one of HTTP: on the wire it must not become another. Raises ForeignFormatError."""
+    if not _TOKEN.fullmatch(taken.method):
+        raise ForeignFormatError(f"{_shown(taken.method)} is no method of HTTP", place=taken.place)
+    if _CONTROL.search(taken.url):
+        raise ForeignFormatError(f"{_shown(taken.url)} is no URL", place=taken.place)
+    reason = _flaw(taken) if taken.status and not taken.exact else None
+    if reason is not None:
+        raise ForeignFormatError(f"the answer can't be one of HTTP: {reason}", place=taken.place)
+    return taken
+
+
+def _flaw(taken: Foreign) -> str | None:
+    response = Response(
+        t=0,
+        of=1,
+        status=taken.status,
+        reason=taken.reason or b"",
+        framing=taken.framing,
+        headers=taken.headers,
+        informational=taken.informational,
+    )
+    end = End(t=0, of=1, how=taken.how, trailers=taken.trailers)
+    return flaw(Exchange(1, 1, Request(t=0, method=taken.method, url=taken.url), response, end=end))
+
+
+def _shown(octets: bytes) -> str:
+    return f"{octets.decode('latin-1')!r:.100}"
 
 
 def events(body: bytes, kind: bytes) -> Iterator[bytes]:

@@ -4,20 +4,18 @@
 """
 
 import re
-from datetime import UTC, datetime
-from typing import Final
 from urllib.parse import urlencode
 
 import orjson
 
+from tapeproxy.tapes.answers import SWITCHED
 from tapeproxy.tapes.codings import decode
 from tapeproxy.tapes.imports.foreign import Foreign, Pieces, pairs_of, url_of
 from tapeproxy.tapes.imports.nodes import Node
 from tapeproxy.tapes.imports.own import FIELD, restored
+from tapeproxy.tapes.imports.times import milliseconds, moment
 from tapeproxy.tapes.imports.vcr import unpacked
 from tapeproxy.tapes.records import Headers
-
-_MS: Final = 1_000_000
 
 
 def is_har(root: Node) -> bool:
@@ -34,9 +32,9 @@ def entries(root: Node) -> list[Node]:
 def take(entry: Node) -> Foreign:
     """One entry. Raises ForeignFormatError."""
     asked, given = entry.need("request"), entry.need("response")
-    if "_webSocketMessages" in entry.value or given.value.get("status") == 101:
-        raise entry.wrong("a WebSocket can't be put on a tape yet")
     status = given.need("status").whole()
+    if "_webSocketMessages" in entry.value or status == SWITCHED:
+        raise entry.wrong("a WebSocket can't be put on a tape yet")
     pieces = _pieces(given)
     start, waited, took = _times(entry)
     text = given.get("statusText")
@@ -109,18 +107,16 @@ def _pieces(given: Node) -> Pieces:
     encoding = content.get("encoding")
     packed = encoding is not None and encoding.text() == "base64"
     if isinstance(text.value, str) and text.value.startswith('["') and (packed or content.value.get("_isBinary")):
-        return tuple((None, _piece(one, packed)) for one in Node(_array(text), text.place).items())
+        return tuple((None, _piece(one, packed)) for one in _array(text).items())
     data = unpacked(text) if packed else text.octets()
     return ((None, data),) if data else ()
 
 
-def _array(text: Node) -> list[object]:
+def _array(text: Node) -> Node:
     try:
-        found = orjson.loads(text.text())
+        return Node(orjson.loads(text.text()), text.place)
     except orjson.JSONDecodeError:
         raise text.wrong("this begins like an array of pieces, and is none") from None
-    assert isinstance(found, list)
-    return found
 
 
 def _piece(one: Node, packed: bool) -> bytes:
@@ -134,25 +130,10 @@ def _piece(one: Node, packed: bool) -> bytes:
 
 def _times(entry: Node) -> tuple[int | None, int | None, int | None]:
     """When it was asked (ns since 1970), and the ns to its head and its end."""
-    begun = entry.get("startedDateTime")
-    start = None if begun is None else _moment(begun)
-    total = _ms(entry.get("time"))
+    start = moment(entry.get("startedDateTime"))
+    total = milliseconds(entry.get("time"))
     timings = entry.get("timings")
-    receive = None if timings is None else _ms(timings.get("receive"))
+    receive = None if timings is None else milliseconds(timings.get("receive"))
     if start is None or total is None:
         return start, None, None
     return start, max(total - (receive or 0), 0), total
-
-
-def _moment(found: Node) -> int | None:
-    try:
-        value = datetime.fromisoformat(found.text())
-    except ValueError:
-        return None
-    return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1_000_000) * 1000
-
-
-def _ms(found: Node | None) -> int | None:
-    if found is None or isinstance(found.value, bool) or not isinstance(found.value, int | float) or found.value < 0:
-        return None
-    return round(found.value * _MS)

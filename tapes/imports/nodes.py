@@ -1,9 +1,13 @@
 """A value out of a parsed file with its place in it, so that what is wrong can be found. Knows JSON's types."""
 
+import contextlib
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from tapeproxy.tapes.errors import TapeproxyError
+
+_DIGITS: Final = 18
+_MOST: Final = 1 << 62
 
 
 class ForeignFormatError(TapeproxyError):
@@ -20,6 +24,20 @@ class ForeignFormatError(TapeproxyError):
         return ForeignFormatError(self.what, place=self.place, source=source, fix=self.fix)
 
 
+ODD: Final = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+"""What code raises that meets a value of a kind which nobody had thought of."""
+
+
+@contextlib.contextmanager
+def read_at(place: str) -> Iterator[None]:
+    """Whatever odd value the block stumbles on is an error of `place`. Raises ForeignFormatError."""
+    try:
+        yield
+    except ODD as error:
+        said = f"{type(error).__name__}: {error}"
+        raise ForeignFormatError(f"there is a value that can't be read ({said:.200})", place=place) from None
+
+
 class Node:
     """`value`: what a JSON or YAML parser gives, bytes and dates included."""
 
@@ -31,7 +49,7 @@ class Node:
 
     def get(self, *names: str) -> Self | None:
         """The first of these fields that is there and not null. Raises ForeignFormatError where there are no fields."""
-        fields = self._mapping()
+        fields = self.mapping()
         name = next((name for name in names if fields.get(name) is not None), None)
         return None if name is None else type(self)(fields[name], self._join(name))
 
@@ -42,9 +60,15 @@ class Node:
             raise self.wrong(f"there is no {' or '.join(map(repr, names))} here")
         return found
 
+    def mapping(self) -> dict[Any, Any]:
+        """What is here, by name. Raises ForeignFormatError."""
+        if not isinstance(self.value, dict):
+            raise self.wrong(f"an object is expected here, not {_kind(self.value)}")
+        return self.value
+
     def fields(self) -> Iterator[tuple[str, Self]]:
         """Names and values, in order."""
-        for name, value in self._mapping().items():
+        for name, value in self.mapping().items():
             yield str(name), type(self)(value, self._join(str(name)))
 
     def items(self) -> list[Self]:
@@ -70,19 +94,18 @@ class Node:
     def whole(self) -> int:
         """A whole number."""
         if isinstance(self.value, int) and not isinstance(self.value, bool):
+            if not -_MOST < self.value < _MOST:
+                raise self.wrong("the number is out of range")
             return self.value
         if isinstance(self.value, str) and self.value.isascii() and self.value.isdigit():
+            if len(self.value) > _DIGITS:
+                raise self.wrong("the number is out of range")
             return int(self.value)
         raise self.wrong(f"a whole number is expected here, not {_kind(self.value)}")
 
     def wrong(self, what: str) -> ForeignFormatError:
         """An error that names this place."""
         return ForeignFormatError(what, place=self.place)
-
-    def _mapping(self) -> dict[Any, Any]:
-        if not isinstance(self.value, dict):
-            raise self.wrong(f"an object is expected here, not {_kind(self.value)}")
-        return self.value
 
     def _join(self, name: str) -> str:
         return f"{self.place}.{name}" if self.place else name

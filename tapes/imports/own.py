@@ -17,6 +17,7 @@ from blake3 import blake3
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.imports.foreign import Foreign, Pieces
 from tapeproxy.tapes.imports.nodes import Node
+from tapeproxy.tapes.imports.times import LATEST
 from tapeproxy.tapes.records import End, Framing, Head, Headers, How, Json, Request, Response
 
 FIELD: Final = "_tapeproxy"
@@ -25,7 +26,6 @@ UNFINISHED: Final = "unfinished"
 """How an exchange ended that has no end on its tape."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGEST: Final = 16
-_MOST: Final = 1 << 62
 _HOWS: Final = get_args(How.__value__)
 _FRAMINGS: Final = get_args(Framing.__value__)
 
@@ -180,7 +180,7 @@ def _pieces(own: Node, body: bytes) -> Pieces | None:
 
 def _count(found: Node) -> int:
     value = found.whole()
-    if not 0 <= value < _MOST:
+    if not 0 <= value < LATEST:
         raise found.wrong(f"{value} is out of range")
     return value
 
@@ -189,7 +189,7 @@ def _informational(own: Node) -> Iterator[tuple[int, Headers]]:
     found = own.get("informational")
     for pair in [] if found is None else found.items():
         code, headers = _two(pair)
-        yield code.whole(), _unpaired(headers)
+        yield _count(code), _unpaired(headers)
 
 
 def _pairs(headers: Headers) -> list[list[str]]:

@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from tapeproxy.tapes.imports.foreign import Foreign
+from tapeproxy.tapes.imports.nodes import ForeignFormatError
 from tapeproxy.tapes.records import Chunks, End, Headers, Json, Note, Record, Request, Response
 
 NOTE = "imported"
+_LAST = (1 << 63) - 1
+"""The last time of a record, in ns."""
 
 
 class Redacting(Protocol):
@@ -33,7 +36,7 @@ def begin_of(exchanges: Iterable[Foreign]) -> int | None:
 
 
 def records_of(exchanges: Sequence[Foreign], redactor: Redacting, first: int = 1) -> list[Record]:
-    """The records of these exchanges, in the order of time; the first has index `first`."""
+    """The records of these exchanges, in the order of time; the first has index `first`. Raises ForeignFormatError."""
     begin = begin_of(exchanges) or 0
     timed: list[_Timed] = []
     now = 0
@@ -41,6 +44,8 @@ def records_of(exchanges: Sequence[Foreign], redactor: Redacting, first: int = 1
         start = now if one.start is None else one.start - begin
         steps = list(_steps(one, start, redactor))
         now = max(now, steps[-1].t)
+        if now > _LAST:
+            raise ForeignFormatError("the times up to here are more than a tape can hold", place=one.place)
         timed += (_Timed(record.t, number, step, record) for step, record in enumerate(steps))
     timed.sort(key=lambda one: (one.t, one.exchange, one.step))
     places = {one.exchange: first + place for place, one in enumerate(timed) if one.step == 0}

@@ -9,9 +9,6 @@ import base64
 import binascii
 import codecs
 import re
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Final
 from urllib.parse import urlencode
 
 import orjson
@@ -19,9 +16,7 @@ import orjson
 from tapeproxy.tapes.imports.foreign import Foreign, pairs_of, url_of
 from tapeproxy.tapes.imports.nodes import Node
 from tapeproxy.tapes.imports.own import in_text, restored
-
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
-_UNITS: Final = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+from tapeproxy.tapes.imports.times import duration, moment
 
 
 def is_cassette(root: Node) -> bool:
@@ -39,8 +34,8 @@ def take(entry: Node) -> Foreign:
     asked, given = entry.need("request"), entry.need("response")
     status, reason = _status(given)
     absent = ["boundaries", "lanes"]
-    start = _moment(entry.get("recorded_at"))
-    took = _duration(given.get("duration"))
+    start = moment(entry.get("recorded_at"))
+    took = duration(given.get("duration"))
     if start is None and took is None:
         absent.insert(0, "times")
     taken = Foreign(
@@ -89,7 +84,7 @@ def _body(side: Node, absent: list[str]) -> bytes:
     if found is None:
         form = side.get("form")  # go-vcr
         if form is not None and form.value:
-            return urlencode([(n, v) for n, node in form.fields() for v in node.value], encoding="utf-8").encode()
+            return urlencode([(name, one.text()) for name, node in form.fields() for one in node.items()]).encode()
         lengths = [value for name, value in _headers(side) if name.lower() == b"content-length"]
         if any(value not in (b"", b"0") for value in lengths):
             absent.append("a body")
@@ -134,31 +129,3 @@ def _encoded(text: Node, encoding: str) -> bytes:
         return known.encode(text.text())[0]
     except UnicodeEncodeError:
         return text.octets()
-
-
-def _duration(found: Node | None) -> int | None:
-    """Go's `1.5s`, or a number of nanoseconds."""
-    if found is None or found.value in ("", 0):
-        return None
-    if isinstance(found.value, int):
-        return found.value
-    parts = _DURATION.findall(found.text())
-    return sum(int(float(number) * _UNITS[unit.replace("µ", "u")]) for number, unit in parts) or None
-
-
-def _moment(found: Node | None) -> int | None:
-    """Nanoseconds since 1970 of an ISO or an HTTP date."""
-    if found is None:
-        return None
-    value = found.value
-    if not isinstance(value, datetime):
-        text = found.text()
-        try:
-            value = datetime.fromisoformat(text)
-        except ValueError:
-            try:
-                value = parsedate_to_datetime(text)
-            except ValueError:
-                return None
-    value = value if value.tzinfo else value.replace(tzinfo=UTC)
-    return round(value.timestamp() * 1_000_000) * 1000

@@ -3,7 +3,6 @@
 A stub names no host: `base`, a URL, says where its paths are. Those of a scenario come in the order of its states.
 """
 
-import base64
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -13,6 +12,8 @@ from tapeproxy.tapes.imports.foreign import Foreign, pairs_of
 from tapeproxy.tapes.imports.nodes import Node
 from tapeproxy.tapes.imports.vcr import json_text, unpacked
 
+_STARTED: Final = "Started"
+"""The state in which a scenario begins."""
 _EXACT: Final = ("equalTo", "equalToJson", "binaryEqualTo")
 
 
@@ -22,9 +23,13 @@ def is_mappings(root: Node) -> bool:
 
 
 def entries(root: Node) -> list[Node]:
-    """Its mappings; the newest stands first in the file, and comes last. Raises ForeignFormatError."""
+    """Its mappings; those of a scenario in the order in which it comes to their states. Raises ForeignFormatError."""
     found = root.get("mappings")
-    return [root] if found is None else sorted(found.items(), key=_state)
+    if found is None:
+        return [root]
+    stubs = found.items()
+    ranks = {name: _ranks([stub for stub in stubs if _scenario(stub) == name]) for name in set(map(_scenario, stubs))}
+    return sorted(stubs, key=lambda stub: (_scenario(stub), ranks[_scenario(stub)].get(_state(stub), len(stubs))))
 
 
 def taker(base: str, file: Callable[[str], bytes]) -> Callable[[Node], Foreign]:
@@ -44,7 +49,7 @@ def take(entry: Node, *, base: str, file: Callable[[str], bytes]) -> Foreign:
         url=_url(asked, base),
         request_headers=_asked_headers(asked),
         request_body=_asked_body(asked),
-        status=0 if fault is not None else given.need("status").whole(),
+        status=0 if fault is not None else _status(given),
         headers=_headers(given),
         body=b"" if fault is not None else _body(given, file),
         how="complete" if fault is None else "reset",
@@ -53,11 +58,30 @@ def take(entry: Node, *, base: str, file: Callable[[str], bytes]) -> Foreign:
     )
 
 
-def _state(entry: Node) -> tuple[str, int]:
-    if not isinstance(entry.value, dict):
-        return "", 0
-    needed = str(entry.value.get("requiredScenarioState") or "")
-    return str(entry.value.get("scenarioName") or ""), 0 if needed == "Started" else int(needed.rpartition("-")[2] or 0)
+def _scenario(stub: Node) -> str:
+    return _said(stub, "scenarioName")
+
+
+def _state(stub: Node) -> str:
+    return _said(stub, "requiredScenarioState") or _STARTED
+
+
+def _said(stub: Node, name: str) -> str:
+    value = stub.value.get(name) if isinstance(stub.value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _ranks(stubs: list[Node]) -> dict[str, int]:
+    """How many steps from its beginning a scenario comes to each of its states."""
+    ranks = {_STARTED: 0}
+    waiting = [_STARTED]
+    for state in waiting:
+        following = (_said(stub, "newScenarioState") for stub in stubs if _state(stub) == state)
+        for name in following:
+            if name and name not in ranks:
+                ranks[name] = ranks[state] + 1
+                waiting.append(name)
+    return ranks
 
 
 def _url(asked: Node, base: str) -> bytes:
@@ -97,6 +121,11 @@ def _asked_body(asked: Node) -> bytes:
     raise patterns.wrong(f"only {', '.join(_EXACT)} can be imported: a pattern is no body")
 
 
+def _status(given: Node) -> int:
+    found = given.get("status")
+    return 200 if found is None else found.whole()
+
+
 def _headers(given: Node) -> tuple[tuple[bytes, bytes], ...]:
     found = given.get("headers")
     return () if found is None else pairs_of((name, node.value) for name, node in found.fields())
@@ -108,7 +137,7 @@ def _body(given: Node, file: Callable[[str], bytes]) -> bytes:
         return file(name.text())
     packed = given.get("base64Body")
     if packed is not None:
-        return base64.b64decode(packed.octets())
+        return unpacked(packed)
     parsed = given.get("jsonBody")
     if parsed is not None:
         return json_text(parsed)

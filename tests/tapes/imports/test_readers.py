@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tapeproxy.tapes.imports.foreign import Foreign, mended
+from tapeproxy.tapes.imports.foreign import Foreign, mended, sound
 from tapeproxy.tapes.imports.formats import check_size, format_of, formats
 from tapeproxy.tapes.imports.nodes import ForeignFormatError, Node
 
@@ -19,7 +19,7 @@ B64 = base64.b64encode(b"\x00\xffpng").decode()
 def read(document: Any, *, base: str = "", files: Callable[[str], bytes] = lambda _: b"") -> list[Foreign]:
     root = Node(document)
     found = format_of(root, formats(base, files))
-    return [found.take(entry) for entry in found.entries(root)]
+    return [sound(found.take(entry)) for entry in found.entries(root)]
 
 
 def vcr(request: dict[str, Any], response: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -192,12 +192,15 @@ def test_stubs_of_wiremock(
     assert (one.url, one.request_body, one.body) == (f"https://h{url}".encode(), asked, given)
 
 
-def test_stubs_of_a_scenario_come_in_the_order_of_its_states() -> None:
-    def stub(status: int, state: str) -> dict[str, Any]:
-        return STUB | {"response": {"status": status}, "scenarioName": "s", "requiredScenarioState": state}
+@pytest.mark.parametrize("states", [("Started", "s-2", "s-3"), ("Started", "paid", "an order that waits")])
+def test_stubs_of_a_scenario_come_in_the_order_of_its_states(states: tuple[str, str, str]) -> None:
+    def stub(status: int, state: str, **more: str) -> dict[str, Any]:
+        return STUB | {"response": {"status": status}, "scenarioName": "s", "requiredScenarioState": state} | more
 
-    found = read({"mappings": [stub(203, "s-3"), stub(202, "s-2"), stub(201, "Started")]}, base="https://h")
-    assert [one.status for one in found] == [201, 202, 203]
+    one, two, three = states
+    stubs = [stub(203, three, newScenarioState=one), stub(202, two, newScenarioState=three), stub(204, "never reached")]
+    found = read({"mappings": [*stubs, stub(201, one, newScenarioState=two)]}, base="https://h")
+    assert [one.status for one in found] == [201, 202, 203, 204]
 
 
 REFUSED = [
@@ -219,6 +222,11 @@ REFUSED = [
     ({"grpc_interactions": [{}]}, "grpc_interactions[0]: a gRPC call"),
     (vcr({"body": {"type": "new", "content": 1}}, {}), "bodies of the type 'new'"),
     ({"mappings": [STUB]}, "--base-url"),
+    (har({"method": "GE T\r\n"}, {}), "log.entries[0]: 'GE T\\r\\n' is no method"),
+    (vcr({}, {"status": 99999999999}), "interactions[0]: the answer can't be one of HTTP: its status is 99999999999"),
+    (vcr({}, {"status": 10**30}), "interactions[0].response.status: the number is out of range"),
+    (vcr({}, {"headers": {"a\r\nb": "1"}}), "interactions[0]: the answer can't be one of HTTP: its header"),
+    (har({"url": URL + "\r\nx: y"}, {}), "is no URL"),
 ]
 
 
