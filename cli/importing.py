@@ -10,6 +10,7 @@ import click
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import printable
 from tapeproxy.tapes.errors import UsageError
+from tapeproxy.tapes.imports.nodes import ForeignFormatError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.importing import Imported
@@ -51,14 +52,18 @@ def command(
     under `content-encoding: gzip`, are put right, with a note. Secrets are redacted as when recording.
 
     \b
-    Exit codes: 0 imported; with --keep-going also if something was left out, which is listed
+    Exit codes: 0 imported; with --keep-going also if something was left out, an entry or a file, which is listed
                 2 a tape exists, or a file can't be read
-                5 a file, or an entry of it, can't be imported: the message names the place
+                5 a file, or an entry of it, can't be imported: the message names the place; with --keep-going
+                  if there is nothing in any of the files that could be imported
+
+    --json prints a list with an object for each file: source, tape (null: the file was left out), format, exchanges,
+    absent, mended and refused, a list of place and reason.
     """
     from tapeproxy.proxy.importing import ImportSettings, import_file
 
     environment = dict(os.environ)
-    done: list[Imported] = []
+    done: list[Imported | ForeignFormatError] = []
     for file, tape in zip(files, _outputs(files, output), strict=True):
         settings = ImportSettings(
             source=file,
@@ -69,12 +74,18 @@ def command(
             force=force,
             keep_going=keep_going,
         )
-        done.append(import_file(settings))
+        try:
+            done.append(import_file(settings))
+        except ForeignFormatError as error:
+            if not keep_going:
+                raise
+            done.append(error)
         if not as_json:
             _tell(done[-1])
     if as_json:
-        click.echo(json.dumps([_document(one) for one in done], indent=2))
-    return 0
+        documents = [_document(one, file) for one, file in zip(done, files, strict=True)]
+        click.echo(json.dumps(documents, indent=2))
+    return ForeignFormatError.exit_code if all(isinstance(one, ForeignFormatError) for one in done) else 0
 
 
 def _outputs(files: tuple[Path, ...], output: Path | None) -> list[Path]:
@@ -88,7 +99,6 @@ def _outputs(files: tuple[Path, ...], output: Path | None) -> list[Path]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"two files would make the tape {twice.name}", fix="import them one by one, each with -o")
-    folder.mkdir(parents=True, exist_ok=True)
     return names
 
 
@@ -97,7 +107,10 @@ def _stem(file: Path) -> str:
     return next((name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix)), name)
 
 
-def _tell(done: "Imported") -> None:
+def _tell(done: "Imported | ForeignFormatError") -> None:
+    if isinstance(done, ForeignFormatError):
+        click.echo(f"tapeproxy: left out: {printable(str(done))}", err=True)
+        return
     for error in done.refused:
         click.echo(f"tapeproxy: left out: {printable(str(error))}", err=True)
     count = f"{done.exchanges} exchange{'s' if done.exchanges != 1 else ''}"
@@ -106,13 +119,11 @@ def _tell(done: "Imported") -> None:
     click.echo(f"tapeproxy: {printable(str(done.path))}: {count} of {done.format}{absent}{mended}", err=True)
 
 
-def _document(done: "Imported") -> dict[str, object]:
-    return {
-        "source": str(done.source),
-        "tape": str(done.path),
-        "format": done.format,
-        "exchanges": done.exchanges,
-        "absent": done.absent,
-        "mended": done.mended,
-        "refused": [{"place": one.place, "reason": one.what} for one in done.refused],
-    }
+def _document(done: "Imported | ForeignFormatError", source: Path) -> dict[str, object]:
+    refused = (done,) if isinstance(done, ForeignFormatError) else done.refused
+    out: dict[str, object] = {"source": str(source), "tape": None, "format": None, "exchanges": 0}
+    out |= {"absent": {}, "mended": 0, "refused": [{"place": one.place, "reason": one.what} for one in refused]}
+    if not isinstance(done, ForeignFormatError):
+        out |= {"tape": str(done.path), "format": done.format, "exchanges": done.exchanges}
+        out |= {"absent": done.absent, "mended": done.mended}
+    return out

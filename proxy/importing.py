@@ -12,6 +12,7 @@ import orjson
 import tapeproxy
 from tapeproxy.proxy.drafts import drafted
 from tapeproxy.proxy.redactionkey import load_key
+from tapeproxy.proxy.tapefile import write_error
 from tapeproxy.tapes.errors import UsageError, install
 from tapeproxy.tapes.imports.foreign import Foreign, mended, sound
 from tapeproxy.tapes.imports.formats import check_size, format_of, formats
@@ -82,7 +83,8 @@ def import_file(settings: ImportSettings) -> Imported:
     except ForeignFormatError as error:
         raise error.within(source) from None
     if not taken:
-        raise ForeignFormatError("there is nothing in it that could be imported", source=source)
+        why = f": {refused[0].place}: {refused[0].what}" if refused else ""
+        raise ForeignFormatError(f"there is nothing in it that could be imported{why}", source=source)
     redactor = Redactor(load_key(), secret_values(settings.environment))
     try:
         records = records_of(taken, redactor)
@@ -91,6 +93,10 @@ def import_file(settings: ImportSettings) -> Imported:
     head = _head(taken, name, settings.source.name)
     ended = max(record.t for record in records if hasattr(record, "t"))
     seal = Seal(t=ended, records=0, trace="", outcome="imported")
+    try:
+        settings.output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_error(settings.output, error) from None
     with drafted(settings.output, force=settings.force) as file:
         file.writelines(encoded([head, *records], seal))
     changed = sum(bool(one.notes) for one in taken)
