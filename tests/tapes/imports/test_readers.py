@@ -238,11 +238,62 @@ def test_what_cannot_be_imported_is_refused_with_its_place(document: Any, says: 
 
 
 @pytest.mark.parametrize(
-    "request_", [{"urlPattern": "/v1/.*"}, {"urlPath": "/", "bodyPatterns": [{"matches": ".*"}]}, {}]
+    ("request_", "response", "says"),
+    [
+        ({"urlPath": None, "urlPattern": "/v1/.*"}, {}, "request.urlPattern: a pattern"),
+        ({"urlPath": None}, {}, "request: a pattern of URLs"),
+        ({"method": "ANY"}, {}, "request.method: a stub for any method"),
+        ({"method": None}, {}, "request: a stub for any method"),
+        ({"queryParameters": {"q": {"matches": ".*"}}}, {}, "queryParameters.q: only `equalTo`"),
+        ({"bodyPatterns": [{"matches": ".*"}]}, {}, "bodyPatterns[0]: only one of"),
+        ({"bodyPatterns": [{"equalToJson": "{}"}, {"matchesJsonPath": "$.q"}]}, {}, "bodyPatterns[1]: only one of"),
+        ({"bodyPatterns": [{"equalTo": "a"}, {"equalTo": "b"}]}, {}, "bodyPatterns: only one of"),
+        ({"bodyPatterns": [{"equalToJson": {"a": "${json-unit.any-string}"}}]}, {}, "equalToJson: it has placeholders"),
+        ({"multipartPatterns": [{"name": "f"}]}, {}, "multipartPatterns: a pattern"),
+        ({}, {"body": "{{request.path}}", "transformers": ["response-template"]}, "transformers[0]: the answer is a t"),
+        ({}, {"bodyFileName": "{{x}}", "transformers": ["response-template"]}, "transformers[0]: the answer is a t"),
+        ({}, {"headers": {"A": "{{now}}"}, "transformers": ["response-template"]}, "transformers[0]: the answer is"),
+        ({}, {"transformers": ["our-own"]}, "transformers[0]: the answer is changed by 'our-own'"),
+        ({}, {"proxyBaseUrl": "https://x"}, "proxyBaseUrl: the answer is another server's"),
+    ],
 )
-def test_a_pattern_of_wiremock_is_no_request(request_: dict[str, Any]) -> None:
-    with pytest.raises(ForeignFormatError):
-        read({"mappings": [STUB | {"request": {"method": "GET"} | request_}]}, base="https://h")
+def test_a_pattern_of_wiremock_is_no_request(request_: dict[str, Any], response: dict[str, Any], says: str) -> None:
+    stub = {"request": STUB["request"] | request_, "response": STUB["response"] | response}
+    with pytest.raises(ForeignFormatError) as error:
+        read({"mappings": [stub]}, base="https://h", files=str.encode)
+    assert "mappings[0].re" in str(error.value)
+    assert says in str(error.value)
+
+
+OTHERS, HEADERS = "other requests that it answers", "headers that it asks for by a pattern"
+
+
+@pytest.mark.parametrize(
+    ("request_", "marks"),
+    [
+        ({"urlPath": None, "url": "/v1?a=1", "bodyPatterns": [{"equalTo": "a"}]}, []),
+        ({"queryParameters": {"a": {"equalTo": "1"}, "b": {"absent": True}}, "bodyPatterns": [{"equalTo": "a"}]}, []),
+        ({"bodyPatterns": [{"equalTo": "a"}]}, [OTHERS]),
+        ({"urlPath": None, "url": "/v1"}, ["a body", OTHERS]),
+        ({"urlPath": None, "url": "/v1", "method": "GET"}, []),
+        (
+            {"urlPath": None, "url": "/v1", "bodyPatterns": [{"equalToJson": "{}", "ignoreExtraElements": True}]},
+            [OTHERS],
+        ),
+        ({"urlPath": None, "url": "/", "method": "GET", "headers": {"A": {"contains": "x"}}}, [HEADERS]),
+        ({"urlPath": None, "url": "/", "method": "GET", "cookies": {"A": {"equalTo": "x"}}}, [HEADERS]),
+        ({"urlPath": None, "url": "/", "method": "GET", "headers": {"A": {"equalTo": "x"}}}, []),
+    ],
+)
+def test_what_a_stub_answers_besides_is_marked(request_: dict[str, Any], marks: list[str]) -> None:
+    (one,) = read({"mappings": [STUB | {"request": STUB["request"] | request_}]}, base="https://h")
+    assert list(one.absent[4:]) == marks
+
+
+def test_what_a_stub_leaves_out_is_what_wiremock_makes_of_it() -> None:
+    response = {"statusMessage": "Fine", "fixedDelayMilliseconds": 20, "transformers": ["response-template"]}
+    (one,) = read({"mappings": [STUB | {"response": response}]}, base="https://h/")
+    assert (one.status, one.reason, one.body, one.waited, one.url) == (200, b"Fine", b"", 20_000_000, b"https://h/v1")
 
 
 def test_a_value_without_end_is_refused() -> None:
