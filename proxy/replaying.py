@@ -18,6 +18,7 @@ from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.replayed import Replayed, ReplaySettings
 from tapeproxy.proxy.replayenv import ReplayEnvironment
 from tapeproxy.proxy.replayer import Replayer
+from tapeproxy.proxy.shimming import skipping_environment
 from tapeproxy.proxy.shims import Shims
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import StopSignal, held_signals
@@ -151,6 +152,8 @@ class Wire:
             replayer.keeps_order = self.settings.speed is None
             session.environment |= session.shims.variables(self.settings.environment, self.address)
             server.before_request = session.shims.drain
+        elif self.settings.shim and self.tape.head.imported is not None:
+            session.environment |= skipping_environment(session.environment)
         return session
 
     def command(self) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ class ShimSettings:
 def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[str, str]:
     """The variables that put the shim into every Python and Node of the run and tell it what to do."""
     out = {
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(INJECT), parent.get("PYTHONPATH", "")))),
+        "PYTHONPATH": _python_path(parent),
         "PYTHONHASHSEED": settings.hash_seed,
         "TMPDIR": settings.tmpdir,
         "TAPEPROXY_MODE": settings.mode,
@@ -129,6 +129,15 @@ def shim_environment(parent: Mapping[str, str], settings: ShimSettings) -> dict[
     if settings.allow:
         out["TAPEPROXY_ALLOW"] = ",".join(settings.allow)
     return out if settings.io is None else out | settings.io.variables()
+
+
+def skipping_environment(parent: Mapping[str, str]) -> dict[str, str]:
+    """The variables with which the shim only cuts sleeps short, in a replay of a tape that holds no clock."""
+    return {"PYTHONPATH": _python_path(parent), "TAPEPROXY_MODE": "skip", "TAPEPROXY_LANE": ROOT_LANE}
+
+
+def _python_path(parent: Mapping[str, str]) -> str:
+    return os.pathsep.join(filter(None, (str(INJECT), parent.get("PYTHONPATH", ""))))
 
 
 def new_seed() -> str:

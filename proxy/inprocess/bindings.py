@@ -69,10 +69,10 @@ class Bindings:
             if known is not None:
                 self._found.append((namespace, name, *known))
 
-    def put_on(self) -> None:
-        """Have the names mean ours."""
+    def put_on(self, only: set[int] | None = None) -> None:
+        """Have the names mean ours; `only`: the ids of those of ours that are wanted."""
         for namespace, name, real, ours in self._found:
-            if namespace.get(name) is real:
+            if namespace.get(name) is real and (only is None or id(ours) in only):
                 namespace[name] = ours
 
     def take_off(self) -> None:

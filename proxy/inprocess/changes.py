@@ -38,6 +38,7 @@ class Changes:
         self.all: list[Change] = []
         self.on = False
         self._made = set[int]()
+        self._wanted: Callable[[Change], bool] | None = None
 
     def watch(self, owners: Iterable[Any], make: Callable[[], object]) -> None:
         """Call `make`, and take over what it has set in these modules and classes. Raises what it raises."""
@@ -63,14 +64,18 @@ class Changes:
         change = Change(owner, name, real, ours, vars(owner))
         self._made.add(id(change.ours))
         self.all.append(change)
-        _put(owner, name, change.ours if self.on else real)
+        _put(owner, name, change.ours if self.on and self._is_wanted(change) else real)
 
-    def put_on(self) -> None:
-        """Have all of ours in force."""
-        self.on = True
-        for owner, name, real, ours, namespace in self.all:
+    def _is_wanted(self, change: Change) -> bool:
+        return self._wanted is None or self._wanted(change)
+
+    def put_on(self, wanted: Callable[[Change], bool] | None = None) -> None:
+        """Have all of ours in force, or those that are wanted."""
+        self.on, self._wanted = True, wanted
+        for change in self.all:
+            owner, name, real, ours, namespace = change
             now = namespace.get(name, MISSING)
-            if now is real:
+            if now is real and self._is_wanted(change):
                 if namespace.__class__ is dict:
                     namespace[name] = ours
                 else:

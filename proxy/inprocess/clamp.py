@@ -23,6 +23,7 @@ from tapeproxy.shim.inject._tapeproxy import (
     livetime,
     randomness,
     settings,
+    skippedtime,
     tapedtime,
 )
 from tapeproxy.tapes.errors import UsageError
@@ -36,10 +37,13 @@ _MAIN = threading.main_thread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClampSettings:
-    """`seed`: 64 hex digits. `origin_ns`: where monotonic clocks begin, in ns since 1970. `take` gets what the shim
-    tells. `reads`: of a lane, in a replay: its lines as in docs/SHIM.md."""
+    """`mode`: `skip` only cuts sleeps short, for a tape without clock and seed. `seed`: 64 hex digits.
 
-    mode: Literal["record", "replay"]
+    `origin_ns`: where monotonic clocks begin, in ns since 1970. `take` gets what the shim tells. `reads`: of a lane,
+    in a replay: its lines as in docs/SHIM.md.
+    """
+
+    mode: Literal["record", "replay", "skip"]
     seed: str
     origin_ns: int
     take: Callable[[Event], object]
@@ -96,14 +100,15 @@ class Clamp:
             if self._stack:
                 self._stack[-1]._pause()
             else:
-                parts.put_on()
                 idleness.strangers = _is_strange
+            self._put_on(parts, self._stack[-1] if self._stack else None)
             self._stack.append(self)
             if self._wanted.mode == "record":
                 livetime.begin()
             self._begin()
             lane = self._flows.enter(root)
-            self._take_chance(lane)
+            if not self._skips:
+                self._take_chance(lane)
             self._thread = threading.get_ident()
             self._outer = lanes.LANE.get(None)
             self._lane = getattr(lanes.HERE, "lane", None)
@@ -117,7 +122,8 @@ class Clamp:
             if self not in self._stack:
                 return
             remember(self._flows.leave(), gone)
-            self._give_chance_back()
+            if not self._skips:
+                self._give_chance_back()
             if threading.get_ident() == self._thread:
                 lanes.HERE.lane = self._lane
                 if self._outer:
@@ -130,17 +136,33 @@ class Clamp:
                 channel.sink = None
                 tapedtime.begin(None)
             elif was_top:
+                assert self._parts is not None
+                self._stack[-1]._put_on(self._parts, self)
                 self._stack[-1]._begin()
+
+    @property
+    def _skips(self) -> bool:
+        return self._wanted.mode == "skip"
+
+    def _put_on(self, parts: ClampParts, before: "Clamp | None") -> None:
+        """Put the parts in place that this context needs, where another one was in force."""
+        if before is not None and before._skips == self._skips:
+            return
+        if before is not None:
+            parts.take_off()
+        parts.put_on(only_time=self._skips)
 
     def _begin(self) -> None:
         """Have the shim work for this context."""
         wanted = self._wanted
         settings.MODE, settings.RECORD, settings.REPLAY = wanted.mode, wanted.mode == "record", wanted.mode == "replay"
-        settings.STRICT = True
+        settings.STRICT, settings.SKIP = True, self._skips
         settings.SEED, settings.ORIGIN = bytes.fromhex(wanted.seed), wanted.origin_ns
         channel.sink = wanted.take
         tapedtime.begin(wanted.reads, self._taped)
-        clock.use(tapedtime if settings.REPLAY else livetime)
+        if self._skips:
+            skippedtime.begin()
+        clock.use(skippedtime if self._skips else tapedtime if settings.REPLAY else livetime)
 
     def _pause(self) -> None:
         _, self._taped = tapedtime.begin(None)

@@ -14,7 +14,7 @@ from typing import Any
 import tapeproxy
 from tapeproxy.proxy.inprocess import waits
 from tapeproxy.proxy.inprocess.bindings import Bindings
-from tapeproxy.proxy.inprocess.changes import Changes, gate
+from tapeproxy.proxy.inprocess.changes import Change, Changes, gate
 from tapeproxy.proxy.inprocess.flows import inside
 from tapeproxy.proxy.inprocess.routes import route_to
 from tapeproxy.shim.inject._tapeproxy import (
@@ -64,6 +64,7 @@ class ClampParts:
         self._waiting: dict[str, list[Callable[[Any], object]]] = {}
         self._before: dict[str, list[Callable[[], object]]] = {}
         self._patched = set[int]()
+        self._clocks: set[int] | None = None
         self._install()
 
     def _install(self) -> None:
@@ -106,8 +107,8 @@ class ClampParts:
 
     # --- while a context is open ---------------------------------------------------------------------------------
 
-    def put_on(self) -> None:
-        """Put everything in place."""
+    def put_on(self, *, only_time: bool = False) -> None:
+        """Put everything in place, or only what tells the time and waits."""
         if self._bindings.any_new():
             for name, module in self._to_patch():
                 self.patch(name, module)
@@ -115,8 +116,9 @@ class ClampParts:
             self._known = len(self.changes.all)
             self._bindings.know([*self.changes.pairs(), *((one.real, one.bound) for one in clock.replacements())])
         self._bindings.look()
-        self.changes.put_on()
-        self._bindings.put_on()
+        self.changes.put_on(_waits if only_time else None)
+        self._clocks = {id(one.bound) for one in clock.replacements()} if only_time else None
+        self._bindings.put_on(self._clocks)
         for replacement in clock.replacements():
             if getattr(time, replacement.name) is replacement.real:  # else somebody has frozen it
                 replacement.install()
@@ -129,7 +131,7 @@ class ClampParts:
         """Have the names in these globals, too, mean what they are to mean in a context."""
         self._bindings.look(namespace)
         if self.changes.on:
-            self._bindings.put_on()
+            self._bindings.put_on(self._clocks)
 
     def take_off(self) -> None:
         """Put everything back."""
@@ -191,6 +193,11 @@ def _is_being_imported(module: Any) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
+def _waits(change: Change) -> bool:
+    """Whether a change is to how event loops wait."""
+    return getattr(change.owner, "__module__", "") == "asyncio.selector_events"
+
+
 def _wall() -> int:
     """For datetime, whose types are everybody's."""
     return clock.read() if inside() else clock.REAL.time_ns()
@@ -199,7 +206,8 @@ def _wall() -> int:
 def _sleep(_: object, seconds: float, /) -> None:
     from tapeproxy.shim.inject._tapeproxy import settings
 
-    (sleeping.sleep_replaying if settings.REPLAY else sleeping.sleep_recording)(_, seconds)
+    skips = settings.REPLAY or settings.SKIP
+    (sleeping.sleep_replaying if skips else sleeping.sleep_recording)(_, seconds)
 
 
 def _travels() -> bool:

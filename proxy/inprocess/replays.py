@@ -4,6 +4,7 @@ Knows the order of opening and closing; `redirects` knows the clients, `proxy.re
 """
 
 import asyncio
+import contextlib
 import os
 import socket
 import threading
@@ -23,7 +24,7 @@ from tapeproxy.proxy.inprocess.heard import Judged
 from tapeproxy.proxy.inprocess.latecomers import Latecomers, is_led
 from tapeproxy.proxy.inprocess.redirects import lead, let_go
 from tapeproxy.proxy.inprocess.routes import Origin, Pipe
-from tapeproxy.proxy.inprocess.serving import authorities, calling_line, clamp_settings, place, server_of
+from tapeproxy.proxy.inprocess.serving import authorities, calling_line, clamp_settings, place, server_of, skip_settings
 from tapeproxy.proxy.inprocess.tapeline import DirectTransport, TapeLine
 from tapeproxy.proxy.inprocess.tapes import load_again
 from tapeproxy.proxy.inprocess.words import Matching, OnDrift, check_words, rules_of
@@ -31,7 +32,7 @@ from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.tapedrun import facts_here, placeholders, taped_redactor, with_seed
 from tapeproxy.proxy.tapeserver import TapeServer
-from tapeproxy.tapes.errors import Place, TapeFormatError
+from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback
 from tapeproxy.tapes.positions import is_within
@@ -81,6 +82,7 @@ class Replay:
         self._match = match
         self._on_drift = on_drift
         self._clamp: Clamp | None = None
+        self._skipping: Clamp | None = None
         self._judged: Judged
         self.children = Reports()
         check_words(match=match, on_drift=on_drift)
@@ -168,6 +170,8 @@ class Replay:
         self._judged = Judged(self._replayer.redactor.text)
         if clamped:
             self._clamp = Clamp(clamp_settings(tape, self._judged.take))
+        elif tape.head.imported is not None and not is_shimmed():
+            self._skipping = Clamp(skip_settings())
 
     def resume(self, root: str = ROOT, whose: str = "") -> None:
         """Lead this interpreter's clients here, on the tape's clock; the flow that calls is the lane `root`.
@@ -183,6 +187,9 @@ class Replay:
         self._closed = False
         lead(self)
         enter(self._clamp, root, self.suspend)
+        if self._skipping is not None:
+            with contextlib.suppress(UsageError):  # the clock is somebody else's: sleeps are slept
+                self._skipping.enter(root)
 
     def write_own(self, path: Path) -> None:
         """Write the tape of what was asked. Raises TapeWriteError."""
@@ -191,8 +198,8 @@ class Replay:
 
     def suspend(self) -> None:
         """Let them go, and end their connections."""
-        if self._clamp is not None:
-            self._clamp.leave(Gone(self, self._whose))
+        for clamp in filter(None, (self._clamp, self._skipping)):
+            clamp.leave(Gone(self, self._whose))
         self.look_around()
         with self._lock:
             self._closed = True

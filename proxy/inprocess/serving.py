@@ -1,6 +1,7 @@
 """What a replay within this interpreter is made of: its clock's settings, its server, who is on its tape."""
 
 import sys
+import time
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, NoReturn
@@ -38,6 +39,12 @@ def clamp_settings(tape: Tape, take: Callable[[dict[str, Any]], object]) -> Clam
         take=take,
         reads=lambda lane: first + lines.get(lane, []),
     )
+
+
+def skip_settings() -> ClampSettings:
+    """For a tape that holds neither clock nor seed: only sleeps are cut short."""
+    now = time.time_ns() - time.perf_counter_ns()
+    return ClampSettings(mode="skip", seed=bytes(32).hex(), origin_ns=now, take=lambda _: None)
 
 
 def authorities(tape: Tape) -> Iterable[str]:

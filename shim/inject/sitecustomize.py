@@ -1,8 +1,8 @@
 """The way in: installs the shim, removes its own traces, then hands over to the sitecustomize it stands in front of.
 
-Knows nothing of what the shim does. Whatever fails here while recording is swallowed; in a replay the process ends
-with status 97, because a replay without the shim would prove nothing. Any Python that the agent starts reads this
-file, 2.7 too: so no annotations, and those before 3.9 only pass through.
+Knows nothing of what the shim does. Whatever fails here while recording is swallowed, and where only sleeps are to be
+cut short; in any other replay the process ends with status 97, because a replay without the shim would prove nothing.
+Any Python that the agent starts reads this file, 2.7 too: so no annotations, and those before 3.9 only pass through.
 """
 
 import os
@@ -11,14 +11,14 @@ import sys
 
 def _install():  # type: () -> None
     mode = os.environ.get("TAPEPROXY_MODE")
-    if mode not in ("record", "replay", "fork") or sys.version_info < (3, 9) or _is_ours():
+    if mode not in ("record", "replay", "fork", "skip") or sys.version_info < (3, 9) or _is_ours():
         return
     # Our own folder is ours to write to: compiling all of it anew costs each process 30 ms.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     try:
         __import__("_tapeproxy").install()  # by name: it is found on sys.path, where type checkers don't look
     except BaseException as error:
-        if mode != "record":
+        if mode not in ("record", "skip"):
             text = "tapeproxy: the shim could not be installed, so this replay would prove nothing: " + repr(error)
             os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
             os._exit(97)

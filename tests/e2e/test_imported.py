@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -108,3 +109,31 @@ def test_boto3_gets_the_events_of_a_binary_stream(cli: Cli) -> None:
     said = [json.loads(line) for line in again.stdout.splitlines()]
     assert said == [[json.loads(event) for event in aws_payloads(one.response_body)] for one in tape.exchanges]
     assert all(events[-1]["type"] == "message_stop" for events in said)
+
+
+PATIENT = """
+import asyncio, datetime, httpx, time
+
+def clocks():
+    return time.time(), time.monotonic(), time.perf_counter(), datetime.datetime.now().timestamp()
+
+began, spent = clocks(), time.process_time()
+while (reply := httpx.get("https://api.test/busy")).status_code != 200:
+    time.sleep(float(reply.headers["retry-after"]))
+asyncio.run(asyncio.sleep(100))
+print([119 < now - then < 150 for now, then in zip(clocks(), began)], time.process_time() - spent < 60)
+"""
+
+
+def test_a_recorded_retry_after_is_not_waited_for(cli: Cli) -> None:
+    """Of a tape that holds no clock; the clock that the agent sees goes on all the same."""
+    asked = {"method": "GET", "uri": "https://api.test/busy"}
+    given = [{"status": {"code": code, "message": ""}, "headers": {"retry-after": ["20"]}} for code in (429, 200)]
+    cassette = {"interactions": [{"request": asked, "response": one} for one in given]}
+    (cli.cwd / "c.json").write_text(json.dumps(cassette))
+    (cli.cwd / "agent.py").write_text(PATIENT)
+    assert cli.run("import", "c.json").returncode == 0
+    began = time.monotonic()
+    done = cli.run("replay", "c.tape.jsonl.gz", "--", sys.executable, "agent.py")
+    assert (done.returncode, done.stdout) == (0, "[True, True, True, True] True\n"), done.stderr
+    assert time.monotonic() - began < 90

@@ -21,6 +21,10 @@ if settings.FORK:
     from . import forkedtime
 
     _clock = forkedtime
+elif settings.SKIP:
+    from . import skippedtime
+
+    _clock = skippedtime
 elif settings.REPLAY:
     from . import tapedtime
 
@@ -44,6 +48,9 @@ _origin = settings.ORIGIN
 _MISSING = object()
 WALL_CLOCKS = [getattr(_time, name) for name in ("CLOCK_REALTIME", "CLOCK_TAI") if hasattr(_time, name)]
 
+_WORK = ("CLOCK_PROCESS_CPUTIME_ID", "CLOCK_THREAD_CPUTIME_ID")
+_OF_WORK = [getattr(_time, name) for name in _WORK if hasattr(_time, name)]
+
 
 class _Home:
     """What the replacements are bound to: the module `time` in everything that pickle, copy and the eye can see."""
@@ -62,7 +69,7 @@ class _Home:
 
 
 def use(source: Any) -> None:
-    """Have another source of the lanes' time from now on: livetime or tapedtime."""
+    """Have another source of the lanes' time from now on: livetime, tapedtime or skippedtime."""
     global read, rest, advance, ask, _fine, _seconds, _origin
     read, rest, advance, ask, _fine = source.read, source.rest, source.advance, source.ask, source.read_fine
     _origin = settings.ORIGIN
@@ -99,19 +106,19 @@ def perf_counter_ns(_: object) -> int:
 
 
 def process_time(_: object) -> float:
-    return (read() - _origin) / 1e9
+    return REAL.process_time() if settings.SKIP else (read() - _origin) / 1e9
 
 
 def process_time_ns(_: object) -> int:
-    return read() - _origin
+    return REAL.process_time_ns() if settings.SKIP else read() - _origin
 
 
 def thread_time(_: object) -> float:
-    return (read() - _origin) / 1e9
+    return REAL.thread_time() if settings.SKIP else (read() - _origin) / 1e9
 
 
 def thread_time_ns(_: object) -> int:
-    return read() - _origin
+    return REAL.thread_time_ns() if settings.SKIP else read() - _origin
 
 
 def clock_gettime(_: object, clk_id: int, /) -> float:
@@ -119,7 +126,9 @@ def clock_gettime(_: object, clk_id: int, /) -> float:
 
 
 def clock_gettime_ns(_: object, clk_id: int, /) -> int:
-    REAL.clock_gettime_ns(clk_id)  # raises where there is no such clock
+    real: int = REAL.clock_gettime_ns(clk_id)  # raises where there is no such clock
+    if settings.SKIP and clk_id in _OF_WORK:
+        return real
     return read() if clk_id in WALL_CLOCKS else read() - _origin
 
 

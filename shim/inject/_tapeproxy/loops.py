@@ -49,8 +49,16 @@ def _loop_offset() -> int:
     """From the timeline to the loops' clocks, which start where the agent's monotonic clock stands."""
     global _offset
     if _offset is None:
-        _offset = tapedtime.instant() - settings.ORIGIN - timeline.now()
+        _offset = _instant() - settings.ORIGIN - timeline.now()
     return _offset
+
+
+def _instant() -> int:
+    if settings.SKIP:
+        from . import skippedtime
+
+        return skippedtime.read()
+    return tapedtime.instant()
 
 
 def _patch_selecting(module: ModuleType) -> None:

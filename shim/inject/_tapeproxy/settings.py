@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from time import perf_counter_ns, time_ns
 
 MODE = os.environ.get("TAPEPROXY_MODE", "")
-"""`record`, `replay`, `fork`, or empty: then the shim is not to be installed."""
+"""`record`, `replay`, `fork`, `skip`, or empty: then the shim is not to be installed."""
+SKIP = MODE == "skip"
+"""A replay of a tape that holds neither clock nor seed: only sleeps are cut short, and the clock goes on by them."""
 FORK = MODE == "fork"
 """A replay whose lanes may leave the tape, and which is recorded."""
 RECORD = MODE == "record" or FORK
@@ -37,7 +40,7 @@ def _seed(text: str) -> bytes:
     return seed
 
 
-SEED = _seed(os.environ.get("TAPEPROXY_SEED", "")) if MODE else bytes(32)
+SEED = _seed(os.environ.get("TAPEPROXY_SEED", "")) if MODE and not SKIP else bytes(32)
 
 
 def _seeds(text: str) -> dict[str, dict[int, bytes]]:
@@ -51,7 +54,7 @@ def _seeds(text: str) -> dict[str, dict[int, bytes]]:
 
 SEEDS = _seeds(os.environ["TAPEPROXY_SEEDS"]) if os.environ.get("TAPEPROXY_SEEDS") else {}
 """Lanes that a fork gave another seed; empty: there are none."""
-ORIGIN = int(os.environ.get("TAPEPROXY_ORIGIN") or 0)
+ORIGIN = time_ns() - perf_counter_ns() if SKIP else int(os.environ.get("TAPEPROXY_ORIGIN") or 0)
 """Nanoseconds: a monotonic clock reads wall clock - ORIGIN."""
 PROXY = os.environ.get("TAPEPROXY_PROXY", "")
 """HOST:PORT of the wire, or empty."""

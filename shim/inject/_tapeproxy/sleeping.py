@@ -65,11 +65,12 @@ def _never() -> bool:
 
 def install() -> None:
     """Replace time.sleep; in a replay, have event loops and locks take part in the timeline too."""
-    clock.stand_in(sleep_forking if settings.FORK else sleep_replaying if settings.REPLAY else sleep_recording, "sleep")
+    skips = settings.REPLAY or settings.SKIP
+    clock.stand_in(sleep_forking if settings.FORK else sleep_replaying if skips else sleep_recording, "sleep")
     clock.install()
     hooks.on_import("asyncio.tasks", _count)
     hooks.on_import("trio._timeouts", _count)
-    if settings.REPLAY:
+    if skips:
         from . import locks, loops
 
         loops.install()

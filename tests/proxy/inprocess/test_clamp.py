@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import random
 import secrets
@@ -32,6 +33,7 @@ import time_machine
 from origin import Call, Origin
 
 import tapeproxy
+from tapeproxy.proxy.importing import ImportSettings, import_file
 from tapeproxy.proxy.inprocess.replays import TapeDriftError, TapeViolationError
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replaying import Wire
@@ -380,6 +382,60 @@ def test_waits_are_skipped(taped: Recorder) -> None:
     exec(WAITING, names)  # the same text is run in the replay
     tape = taped(lambda: names["wait"](0.02))
     done = subprocess.run([sys.executable, "-c", ALONE, str(tape)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+CASSETTE = {
+    "interactions": [
+        {
+            "request": {"method": "GET", "uri": "https://api.test/busy"},
+            "response": {"status": {"code": code, "message": ""}, "headers": {"retry-after": ["20"]}},
+        }
+        for code in (429, 200)
+    ]
+}
+WITHOUT_A_CLOCK = f"""
+import asyncio, contextlib, datetime, random, sys, time
+from time import sleep as nap
+import httpx, tapeproxy
+from tapeproxy.shim.inject._tapeproxy import timeline
+{WAITING}
+clocks = lambda: (time.time(), time.monotonic(), time.perf_counter(), datetime.datetime.now().timestamp())
+real, random_number, spent = time.time, random.random, time.process_time()
+random.seed(7)
+numbers = [random.random() for _ in range(4)]
+random.seed(7)
+began = clocks()
+with tapeproxy.replay(sys.argv[1]) as run:
+    assert all(abs(now - then) < 30 for now, then in zip(clocks(), began))
+    inside = clocks()
+    while (answer := httpx.get("https://api.test/busy")).status_code != 200:
+        nap(float(answer.headers["retry-after"]))
+    asyncio.run(asyncio.sleep(100))
+    assert all(119 < now - then < 150 for now, then in zip(clocks(), inside)), (clocks(), inside)
+    assert time.process_time() - spent < 60
+    assert [random.random(), random_number()] == numbers[:2]
+    with tapeproxy.replay(sys.argv[2]) as inner:
+        wait(0.02)
+    assert inner.drifts == []
+    leapt = timeline._leapt
+    time.sleep(100)
+    assert timeline._leapt - leapt > 99e9
+    assert [random.random(), random_number()] == numbers[2:]
+assert time.time is real
+assert all(now - then < 60 for now, then in zip(clocks(), began))
+"""
+
+
+def test_waits_are_skipped_where_the_tape_has_no_clock(taped: Recorder, tmp_path: Path) -> None:
+    """Of an imported one `Retry-After: 20` is not waited for, chance is the program's own; a tape within has its."""
+    names: dict[str, Any] = {"asyncio": asyncio, "contextlib": contextlib, "httpx": httpx, "time": time}
+    exec(WAITING, names)
+    within, source, tape = taped(lambda: names["wait"](0.02)), tmp_path / "c.json", tmp_path / "c.tape.jsonl.gz"
+    source.write_text(json.dumps(CASSETTE))
+    import_file(ImportSettings(source=source, output=tape, environment={}))
+    run = [sys.executable, "-c", WITHOUT_A_CLOCK, str(tape), str(within)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 
