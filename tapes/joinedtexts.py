@@ -12,8 +12,8 @@ from tapeproxy.tapes.jsonstrings import StringAt, strings_in
 from tapeproxy.tapes.layers import CONSTANT, View, load, stream_of
 from tapeproxy.tapes.splicing import Edit, settled, splice
 
-_DATA = re.compile(rb"^data:[ ]?(?P<data>.*?)\r?$", re.MULTILINE)
-_LINE = re.compile(rb"^(?P<data>\{.*?)\r?$", re.MULTILINE)
+_DATA = re.compile(rb"^data:[ ]?(?P<data>.*)$", re.MULTILINE)
+_LINE = re.compile(rb"^(?P<data>\{.*)$", re.MULTILINE)
 _LAST = re.compile(r"([^.\[\]]*)(?:\[\d+\])*$")
 
 
@@ -37,12 +37,14 @@ def joined_edits(text: bytes, kind: bytes, edits: Callable[[bytes], list[Edit]])
 
 
 def _strings(text: bytes, kind: bytes) -> Iterator[tuple[tuple[object, ...], StringAt]]:
+    if b"\n" not in text:  # most bodies: one event is no stream
+        return
     pattern = _DATA if b"event-stream" in kind or text.startswith((b"data:", b"event:", b"id:", b":")) else _LINE
     matches = list(pattern.finditer(text))
     if len(matches) < 2:
         return
     for match in matches:
-        data = match["data"]
+        data = match["data"].removesuffix(b"\r")
         value = load(data)
         if not isinstance(value, dict | list):
             continue
