@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -26,14 +26,20 @@ class FlowFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def exchanges(self) -> Iterator[Foreign | ForeignFormatError]:
-        """Its flows in order; an error in the place of each that can't be imported, and at the end of a broken file."""
+    def exchanges(self, tell: Callable[[int], object] = lambda _: None) -> Iterator[Foreign | ForeignFormatError]:
+        """Its flows in order; an error in the place of each that can't be imported, and at the end of a broken file.
+
+        `tell` is called with how many more bytes are read.
+        """
+        at = 0
         with self._path.open("rb") as file:
             flows = iter(FlowReader(file).stream())
             for number in itertools.count(1):
                 place = f"flow {number}"
                 try:
                     flow = next(flows)
+                    tell(file.tell() - at)
+                    at = file.tell()
                 except StopIteration:
                     return
                 except (FlowReadException, MemoryError, *ODD) as error:  # it looks at few of the values that it reads

@@ -38,14 +38,14 @@ _BAR = 20
 
 
 def watch_reading() -> None:
-    """From now on, show a bar on standard error for every tape that takes longer than a second to read."""
+    """From now on, show a bar on standard error for every file that takes longer than a second."""
     from tapeproxy.proxy.watching import WATCHER
 
     WATCHER.set(ReadingBar(time.monotonic, _to_terminal).tell)
 
 
 class ReadingBar:
-    """A bar for the file that is being read. `now` in seconds; `write` takes what a terminal is to be sent."""
+    """A bar for the file that is worked on. `now` in seconds; `write` takes what a terminal is to be sent."""
 
     def __init__(self, now: Callable[[], float], write: Callable[[str], None]) -> None:
         self._now = now
@@ -53,8 +53,8 @@ class ReadingBar:
         self._due: float | None = None
         self._drawn = False
 
-    def tell(self, path: Path, done: int, of: int) -> None:
-        """So many bytes are done; of all of them, the bar goes."""
+    def tell(self, path: Path, done: int, of: int, doing: str) -> None:
+        """So many bytes are done; of all of them, the bar goes. `doing`: as `reading`."""
         if done >= of:
             if self._drawn:
                 self._write("\r\x1b[K")
@@ -66,12 +66,12 @@ class ReadingBar:
         elif now >= self._due:
             self._due, self._drawn = now + _PAUSE, True
             width = max(shutil.get_terminal_size().columns - 1, 20)
-            self._write("\r\x1b[K" + clip(_bar(path, done, of), width))
+            self._write("\r\x1b[K" + clip(_bar(path, done, of, doing), width))
 
 
-def _bar(path: Path, done: int, of: int) -> str:
+def _bar(path: Path, done: int, of: int, doing: str) -> str:
     full = _BAR * done // of
-    return f"[{'#' * full}{'.' * (_BAR - full)}] {100 * done // of} % of {size(of)}, reading {printable(path.name)}"
+    return f"[{'#' * full}{'.' * (_BAR - full)}] {100 * done // of} % of {size(of)}, {doing} {printable(path.name)}"
 
 
 def _to_terminal(text: str) -> None:

@@ -13,7 +13,9 @@ import tapeproxy
 from tapeproxy.proxy.drafts import drafted
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.tapefile import write_error
+from tapeproxy.proxy.watching import READING, working
 from tapeproxy.tapes.errors import UsageError, install
+from tapeproxy.tapes.imports import taping
 from tapeproxy.tapes.imports.foreign import Foreign, mended, sound
 from tapeproxy.tapes.imports.formats import check_size, format_of, formats
 from tapeproxy.tapes.imports.nodes import ForeignFormatError, Node, read_at
@@ -21,7 +23,7 @@ from tapeproxy.tapes.imports.taping import absences, begin_of, records_of
 from tapeproxy.tapes.reading import VERSION
 from tapeproxy.tapes.records import Head, Json, Seal
 from tapeproxy.tapes.redaction import Redactor
-from tapeproxy.tapes.rewriting import encoded
+from tapeproxy.tapes.rewriting import encoded, octets_of
 from tapeproxy.tapes.secretvars import secret_values
 
 LARGEST = 256 << 20
@@ -70,16 +72,7 @@ def import_file(settings: ImportSettings) -> Imported:
     """
     source = str(settings.source)
     try:
-        name, found = _read(settings)
-        taken: list[Foreign] = []
-        refused: list[ForeignFormatError] = []
-        for one in found:
-            try:
-                taken.append(_whole(one))
-            except ForeignFormatError as error:
-                if not settings.keep_going:
-                    raise
-                refused.append(error.within(source))
+        name, taken, refused = _taken(settings)
     except ForeignFormatError as error:
         raise error.within(source) from None
     if not taken:
@@ -87,7 +80,8 @@ def import_file(settings: ImportSettings) -> Imported:
         raise ForeignFormatError(f"there is nothing in it that could be imported{why}", source=source)
     redactor = Redactor(load_key(), secret_values(settings.environment))
     try:
-        records = records_of(taken, redactor)
+        with working(settings.source, sum(map(taping.octets_of, taken)), "redacting") as tell:
+            records = records_of(taken, redactor, tell)
     except ForeignFormatError as error:
         raise error.within(source) from None
     head = _head(taken, name, settings.source.name)
@@ -97,8 +91,9 @@ def import_file(settings: ImportSettings) -> Imported:
         settings.output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise write_error(settings.output, error) from None
-    with drafted(settings.output, force=settings.force) as file:
-        file.writelines(encoded([head, *records], seal))
+    octets = sum(map(octets_of, records))
+    with drafted(settings.output, force=settings.force) as file, working(settings.output, octets, "writing") as tell:
+        file.writelines(encoded([head, *records], seal, tell))
     changed = sum(bool(one.notes) for one in taken)
     return Imported(settings.source, settings.output, name, len(taken), absences(taken), changed, tuple(refused))
 
@@ -116,6 +111,21 @@ def _head(taken: list[Foreign], name: str, source: str) -> Head:
     )
 
 
+def _taken(settings: ImportSettings) -> tuple[str, list[Foreign], list[ForeignFormatError]]:
+    """The name of the file's format, its exchanges, and what is left out. Raises ForeignFormatError."""
+    name, found = _read(settings)
+    taken: list[Foreign] = []
+    refused: list[ForeignFormatError] = []
+    for one in found:
+        try:
+            taken.append(_whole(one))
+        except ForeignFormatError as error:
+            if not settings.keep_going:
+                raise
+            refused.append(error.within(str(settings.source)))
+    return name, taken, refused
+
+
 def _read(settings: ImportSettings) -> tuple[str, Iterator[Foreign | ForeignFormatError]]:
     """The name of the file's format, and its exchanges."""
     path = settings.source
@@ -127,11 +137,11 @@ def _read(settings: ImportSettings) -> tuple[str, Iterator[Foreign | ForeignForm
         raise ForeignFormatError(f"the file is larger than {LARGEST >> 20} MiB")
     if settings.format == "mitm" or (not settings.format and _FLOWS.match(data)):
         return "mitm", _flows(path)
-    root = Node(_mappings(path) if path.is_dir() else _parsed(data))
+    root = Node(_mappings(path) if path.is_dir() else _parsed(path, data))
     check_size(root.value)
     known = formats(settings.base, lambda name: _body_file(path, name))
     found = format_of(root, known, settings.format)
-    return found.name, _taken(found.entries(root), found.take)
+    return found.name, _entries(path, len(data), found.entries(root), found.take)
 
 
 def _whole(found: Foreign | ForeignFormatError) -> Foreign:
@@ -142,29 +152,31 @@ def _whole(found: Foreign | ForeignFormatError) -> Foreign:
         return sound(mended(found))
 
 
-def _taken(entries: list[Node], take: Callable[[Node], Foreign]) -> Iterator[Foreign | ForeignFormatError]:
-    for entry in entries:
-        try:
-            with read_at(entry.place):
-                taken = take(entry)
-        except ForeignFormatError as error:
-            yield error
-        else:
-            yield taken
+def _entries(
+    path: Path, size: int, entries: list[Node], take: Callable[[Node], Foreign]
+) -> Iterator[Foreign | ForeignFormatError]:
+    with working(path, size, "importing") as tell:
+        for entry in entries:
+            try:
+                with read_at(entry.place):
+                    taken = take(entry)
+            except ForeignFormatError as error:
+                yield error
+            else:
+                yield taken
+            tell(size // len(entries))
 
 
 def _flows(path: Path) -> Iterator[Foreign | ForeignFormatError]:
     try:
         from tapeproxy.addons.flowfile import FlowFile
-
-        return FlowFile(path).exchanges()
     except ImportError:
         raise UsageError("reading mitmproxy's flows needs mitmproxy", where=str(path), fix=_INSTALL) from None
+    with working(path, path.stat().st_size, "importing") as tell:
+        yield from FlowFile(path).exchanges(tell)
 
 
-def _parsed(data: bytes) -> object:
-    if _DEEP.search(data):
-        raise ForeignFormatError("the file is nested too deeply for a recording")
+def _parsed(path: Path, data: bytes) -> object:
     if data.lstrip()[:1] in (b"{", b"["):
         try:
             return orjson.loads(data)
@@ -172,15 +184,18 @@ def _parsed(data: bytes) -> object:
             reason = str(error)  # it may be YAML in flow style
             if data.lstrip()[:2] in (b'{"', b"[{"):
                 raise ForeignFormatError(f"the file is no JSON: {reason}") from None
-    return _yaml(data)
+    if _DEEP.search(data):
+        raise ForeignFormatError("the file is nested too deeply for a recording")
+    return _yaml(path, data)
 
 
-def _yaml(data: bytes) -> object:
+def _yaml(path: Path, data: bytes) -> object:
     try:
         from tapeproxy.proxy.yamltexts import parse_yaml
     except ImportError:
         raise UsageError("reading YAML needs ruamel.yaml, which comes with mitmproxy", fix=_INSTALL) from None
-    return parse_yaml(data)
+    with working(path, len(data), READING) as tell:
+        return parse_yaml(data, tell)
 
 
 def _mappings(path: Path) -> object:
@@ -188,7 +203,7 @@ def _mappings(path: Path) -> object:
     folder = path / "mappings" if (path / "mappings").is_dir() else path
     found: list[object] = []
     for file in sorted(folder.glob("*.json")):
-        one = _parsed(file.read_bytes())
+        one = _parsed(file, file.read_bytes())
         found += one["mappings"] if isinstance(one, dict) and isinstance(one.get("mappings"), list) else [one]
     if not found:
         raise ForeignFormatError("there are no mappings (*.json) in this folder")

@@ -17,6 +17,7 @@ from tapeproxy.proxy.origin import is_ours, origin_mark
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.seedbox import sealed
 from tapeproxy.proxy.tapefile import is_being_written, is_locked, read_entries, started_at
+from tapeproxy.proxy.watching import working
 from tapeproxy.tapes.decoder import Ending, Entry
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.leftovers import Leftover, LeftoverScanner
@@ -24,8 +25,8 @@ from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Head, Json, Record, Seal
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.redactionrules import DEFAULT, VERSION, RedactionRules, is_redacted
-from tapeproxy.tapes.rewriting import encoded
-from tapeproxy.tapes.scrubbing import Scrubbed, scrub
+from tapeproxy.tapes.rewriting import encoded, octets_of
+from tapeproxy.tapes.scrubbing import PASSES, Scrubbed, scrub
 from tapeproxy.tapes.secretvars import is_secret_value, secret_names, secret_values
 from tapeproxy.tapes.suspicion import Sought
 from tapeproxy.tapes.tokens import is_token
@@ -141,13 +142,15 @@ def scrub_tape(settings: ScrubSettings) -> ScrubbedTape:
     records = [entry.record for entry in entries]
     watch = _watch(settings, records[0])
     seal = records.pop() if isinstance(records[-1], Seal) else None
-    scrubbed = scrub(records, watch.redactor, watch.sought, guesses=settings.guesses)
+    octets = sum(map(octets_of, records))
+    with working(settings.tape, octets * PASSES, "scrubbing") as tell:
+        scrubbed = scrub(records, watch.redactor, watch.sought, guesses=settings.guesses, tell=tell)
     head = _head(entries, scrubbed, settings, watch)
     same = not scrubbed.changed and head == records[0]
     clean = dataclasses.replace(scrubbed, records=[head, *scrubbed.records[1:]])
     settings.output.parent.mkdir(parents=True, exist_ok=True)
-    with drafted(settings.output, force=settings.force) as file:
-        file.writelines(encoded(clean.records, seal if isinstance(seal, Seal) else None))
+    with drafted(settings.output, force=settings.force) as file, working(settings.output, octets, "writing") as tell:
+        file.writelines(encoded(clean.records, seal if isinstance(seal, Seal) else None, tell))
     return ScrubbedTape(settings.output, clean, endings[0].sealed, head.seed is not None, same)
 
 

@@ -1,6 +1,8 @@
 """YAML read safely: values only, as PyYAML, Psych and go-yaml write them. Imported when a YAML file is met."""
 
+import io
 import re
+from collections.abc import Callable
 
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
@@ -30,14 +32,27 @@ _Values.add_constructor("tag:yaml.org,2002:float", _Values.construct_number)
 _Values.add_constructor("!binary", _Values.construct_yaml_binary)
 
 
-def parse_yaml(data: bytes) -> object:
-    """The value of a YAML document. Raises ForeignFormatError."""
+class _Watched(io.BytesIO):
+    """A document that is read piece by piece: the parser takes its time between them."""
+
+    def __init__(self, data: bytes, tell: Callable[[int], object]) -> None:
+        super().__init__(data)
+        self._tell = tell
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        piece = super().read(size)
+        self._tell(len(piece))
+        return piece
+
+
+def parse_yaml(data: bytes, tell: Callable[[int], object] = lambda _: None) -> object:
+    """The value of a YAML document; `tell` is called with how many more bytes are read. Raises ForeignFormatError."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Constructor = _Values
     yaml.version = (1, 1)
     yaml.allow_duplicate_keys = True
     try:
-        return yaml.load(data)
+        return yaml.load(_Watched(data, tell))
     except (YAMLError, ValueError, RecursionError) as error:
         reason = re.sub(r"\s+", " ", str(error))
         raise ForeignFormatError(f"the file is no YAML that can be read safely: {reason:.300}") from None

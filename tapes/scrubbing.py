@@ -7,7 +7,7 @@ boundaries unless it was compressed.
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,12 +23,15 @@ from tapeproxy.tapes.parsing import parse_record
 from tapeproxy.tapes.recoding import encode
 from tapeproxy.tapes.records import Chunks, Frame, Head, Headers, Json, Record, Request, Response, Value
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.rewriting import octets_of
 from tapeproxy.tapes.secretvars import is_secret_value
 from tapeproxy.tapes.splicing import recut, splice
 from tapeproxy.tapes.suspicion import Sought
 from tapeproxy.tapes.tokens import WILDCARD, mask_tokens
 
 _LENGTH: Final = b"content-length"
+PASSES: Final = 3
+"""How often `scrub` goes over all records: it looks, replaces and looks again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +50,33 @@ class Scrubbed:
 
 
 def scrub(
-    records: Sequence[Record], redactor: Redactor, sought: Sought | None = None, *, guesses: bool = False
+    records: Sequence[Record],
+    redactor: Redactor,
+    sought: Sought | None = None,
+    *,
+    guesses: bool = False,
+    tell: Callable[[int], object] = lambda _: None,
 ) -> Scrubbed:
     """Replace every secret on a tape, given as its records in order without the seal.
 
-    `guesses`: replace also what only looks random. Record numbers are places in `records`.
+    `guesses`: replace also what only looks random. Record numbers are places in `records`. `tell` is called with the
+    octets of each record that is done (`octets_of`), in each of the PASSES over all of them.
     """
     sought = sought or Sought()
-    found = [one for one in scan_leftovers(enumerate(records), redactor, sought) if guesses or one.kind != "random"]
+    looked_at = scan_leftovers(_told(records, tell), redactor, sought)
+    found = [one for one in looked_at if guesses or one.kind != "random"]
     values, named = _sorted_out(found, sought)
     scrubber = _Scrubber(redactor, Literals(redactor.secret, values, named, sought.patterns), sought.headers)
-    clean = scrubber.clean(records)
+    clean = scrubber.clean(records, tell)
     changed = frozenset(n for n, (old, new) in enumerate(zip(records, clean, strict=True)) if old != new)
-    left = scan_leftovers(enumerate(clean), redactor, sought)
+    left = scan_leftovers(_told(clean, tell), redactor, sought) if changed else looked_at
     return Scrubbed(clean, changed, found, left, tuple(scrubber.recompressed))
+
+
+def _told(records: Sequence[Record], tell: Callable[[int], object]) -> Iterator[tuple[int, Record]]:
+    for index, record in enumerate(records):
+        yield index, record
+        tell(octets_of(record))
 
 
 def _sorted_out(found: Iterable[Leftover], sought: Sought) -> tuple[set[bytes], set[tuple[str, bytes]]]:
@@ -102,7 +118,7 @@ class _Scrubber:
         self._recoded: set[int] = set()
         self.recompressed: list[int] = []
 
-    def clean(self, records: Sequence[Record]) -> list[Record]:
+    def clean(self, records: Sequence[Record], tell: Callable[[int], object]) -> list[Record]:
         sides = _sides(records)
         bodies: dict[tuple[int, int], bytes] = {}
         lengths: dict[int, tuple[int, int]] = {}
@@ -124,6 +140,7 @@ class _Scrubber:
                     lengths[index] = (sum(map(len, texts)), sum(map(len, new)))
             for frames in (exchange.said, exchange.heard):
                 bodies |= self._frames(frames)
+            tell(sum(len(data) for _, _, data in (*exchange.up, *exchange.down)))
         return [self._record(index, record, bodies, lengths) for index, record in enumerate(records)]
 
     def _record(

@@ -4,7 +4,7 @@ Where a source tells no times, each exchange follows the one before it at the sa
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from tapeproxy.tapes.imports.foreign import Foreign
@@ -35,8 +35,13 @@ def begin_of(exchanges: Iterable[Foreign]) -> int | None:
     return min((one.start for one in exchanges if one.start is not None), default=None)
 
 
-def records_of(exchanges: Sequence[Foreign], redactor: Redacting, first: int = 1) -> list[Record]:
-    """The records of these exchanges, in the order of time; the first has index `first`. Raises ForeignFormatError."""
+def records_of(
+    exchanges: Sequence[Foreign], redactor: Redacting, tell: Callable[[int], object] = lambda _: None
+) -> list[Record]:
+    """The records of these exchanges, in the order of time, behind the head. Raises ForeignFormatError.
+
+    `tell` is called with the octets of each exchange that is done (`octets_of`).
+    """
     begin = begin_of(exchanges) or 0
     timed: list[_Timed] = []
     now = 0
@@ -46,10 +51,16 @@ def records_of(exchanges: Sequence[Foreign], redactor: Redacting, first: int = 1
         now = max(now, steps[-1].t)
         if now > _LAST:
             raise ForeignFormatError("the times up to here are more than a tape can hold", place=one.place)
+        tell(octets_of(one))
         timed += (_Timed(record.t, number, step, record) for step, record in enumerate(steps))
     timed.sort(key=lambda one: (one.t, one.exchange, one.step))
-    places = {one.exchange: first + place for place, one in enumerate(timed) if one.step == 0}
+    places = {one.exchange: 1 + place for place, one in enumerate(timed) if one.step == 0}
     return [_placed(one.record, places[one.exchange]) for one in timed]
+
+
+def octets_of(one: Foreign) -> int:
+    """The bytes of an exchange's bodies, at least 1: how much work it is."""
+    return 1 + len(one.request_body) + len(one.body)
 
 
 def absences(exchanges: Iterable[Foreign]) -> Json:
