@@ -32,6 +32,7 @@ _FLOWS = re.compile(rb"\d{1,12}:")
 _DEEP = re.compile(rb"(?:[\[{]\s*){500}|(?:- +){500}")
 """A YAML parser takes a minute for such a file."""
 _INSTALL = f"install it with: {install('record')}"
+_INSTALL_YAML = "install it with: pip install ruamel.yaml (it comes with `tapeproxy[record]`, too)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +194,7 @@ def _yaml(path: Path, data: bytes) -> object:
     try:
         from tapeproxy.proxy.yamltexts import parse_yaml
     except ImportError:
-        raise UsageError("reading YAML needs ruamel.yaml, which comes with mitmproxy", fix=_INSTALL) from None
+        raise UsageError("reading YAML needs ruamel.yaml", where=str(path), fix=_INSTALL_YAML) from None
     with working(path, len(data), READING) as tell:
         return parse_yaml(data, tell)
 

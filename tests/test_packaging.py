@@ -205,3 +205,17 @@ def test_the_bare_wheel_replays_a_marked_test_also_when_its_tape_has_expired(bar
     said = run(bare, tmp_path, "-m", "pytest", "-p", "no:cacheprovider", "test_a.py", PYTHONPATH=str(site))
     assert "1 passed" in said
     assert "golden.tape.jsonl.gz (older than it may be" in said
+
+
+CASSETTE = "interactions: [{request: {method: GET, uri: 'http://a.test/'}, response: {status: {code: 204}}}]"
+
+
+def test_the_bare_wheel_imports_yaml_with_its_parser_alone(bare: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(CASSETTE)
+    code = "import sys; sys.path.append('more'); from tapeproxy.cli.main import main; main(['import', 'c.yaml'])"
+    with pytest.raises(AssertionError, match=r"c\.yaml: reading YAML needs ruamel\.yaml\n.*pip install ruamel\.yaml"):
+        run(bare, tmp_path, "-c", code)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "ruamel").symlink_to(str(distribution("ruamel.yaml").locate_file("ruamel")))
+    run(bare, tmp_path, "-c", code)
+    assert (tmp_path / "c.tape.jsonl.gz").is_file()
