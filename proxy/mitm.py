@@ -192,6 +192,7 @@ class MitmWire(abc.ABC):
         from tapeproxy.addons.hostmap import HostMap
         from tapeproxy.addons.inline import InlineHooks
         from tapeproxy.addons.negotiation import Negotiation
+        from tapeproxy.addons.offers import Offers
         from tapeproxy.addons.quickack import QuickAck
         from tapeproxy.addons.upstream import UpstreamErrors, UpstreamProxy, bypasses, parse_upstream
 
@@ -211,6 +212,7 @@ class MitmWire(abc.ABC):
             self._fronts,
             *([] if upstream is None else [UpstreamErrors(upstream, failures)]),
             *self._taping(resets),
+            Offers(failures),
             FrontOut(failures),
             HangUp(resets, failures),
             *self._gates(),

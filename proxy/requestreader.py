@@ -1,4 +1,9 @@
-"""Reads the HTTP/1.1 requests of one connection, within limits. Knows syntax; not what is asked, nor how to answer."""
+"""Reads the HTTP/1.1 requests of one connection, within limits. Knows syntax; not what is asked, nor how to answer.
+
+An `Upgrade` is an offer, which a server may overlook (RFC 9110 §7.8): the request is whole only with its body, and
+others may follow it. httptools takes every such request for one without a body, so its head is read twice, the second
+time without the offer; its length is judged by the same rules both times. Only a WebSocket goes on in another protocol.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +47,8 @@ class RequestReader:
     """
 
     _began_now: bool  # in the bytes that are being fed
+    _again: bytes | None = None  # a head without its offer of another protocol, to be read once more
+    _sent: Headers | None = None  # the headers of that head as they came
 
     def __init__(self) -> None:
         self.requests: list[Incoming] = []
@@ -51,6 +58,17 @@ class RequestReader:
 
     def feed(self, data: bytes | memoryview) -> bytes | memoryview:
         """Take bytes; returns those that come after a request to switch protocols. Raises UnreadableError."""
+        rest = self._feed(data)
+        while self._again is not None:
+            again, self._again = self._again, None
+            self._parser = httptools.HttpRequestParser(self)
+            self._feed(again)
+            if not rest:
+                break
+            rest = self._feed(rest)
+        return rest
+
+    def _feed(self, data: bytes | memoryview) -> bytes | memoryview:
         self.reading = True
         try:
             self._parser.feed_data(data)
@@ -112,6 +130,8 @@ class RequestReader:
 
     def on_headers_complete(self) -> None:
         self._head_done = True
+        if self._sent is not None:
+            self._headers, self._sent = list(self._sent), None
         expected = [value for name, value in self._headers if len(name) == 6 and name.lower() == b"expect"]
         self.expects = any(value.lower() == b"100-continue" for value in expected)
 
@@ -123,8 +143,11 @@ class RequestReader:
         self._body.take(data)
 
     def on_message_complete(self) -> None:
-        self.reading = self.expects = False
         parser = self._parser
+        if parser.should_upgrade() and parser.get_method() != b"CONNECT" and not self._is_websocket():
+            self._again, self._sent = self._plain_head(), tuple(self._headers)
+            return
+        self.reading = self.expects = False
         body = b"" if self._body is None else self._body.finish()
         keep = parser.should_keep_alive() and not parser.should_upgrade()
         http10 = parser.get_http_version() == "1.0"
@@ -132,6 +155,17 @@ class RequestReader:
             Incoming(parser.get_method(), self._url, tuple(self._headers), body, http10=http10, keep=keep)
         )
         self._clear()
+
+    def _is_websocket(self) -> bool:
+        """Whether another protocol follows; a body that is announced comes before it."""
+        names = [name.lower() for name, _ in self._headers]
+        asked = [value.strip().lower() for name, value in self._headers if name.lower() == b"upgrade"]
+        return asked == [b"websocket"] and b"content-length" not in names and b"transfer-encoding" not in names
+
+    def _plain_head(self) -> bytes:
+        version = self._parser.get_http_version().encode()
+        headers = [b"%b: %b\r\n" % (name, value) for name, value in self._headers if name.lower() != b"upgrade"]
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (self._parser.get_method(), self._url, version, b"".join(headers))
 
 
 class _TooLargeError(Exception):

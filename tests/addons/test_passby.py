@@ -62,6 +62,21 @@ def test_a_request_in_the_clear_is_not_taped_and_goes_without_its_lane(record: M
     assert recording.wire.failures.count == 0
 
 
+def test_its_server_is_not_offered_what_the_wire_does_not_speak(record: Make) -> None:
+    async def answer(call: Call) -> None:
+        await call.reply(str(call.request.header("upgrade")).encode())
+
+    offer = {"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings", "HTTP2-Settings": "AAEAAEAAAAIAAAAA"}
+    with (
+        Origin(answer) as secret,
+        record(no_tape=(f"127.0.0.1:{secret.port}",)) as recording,
+        recording.client() as client,
+    ):
+        assert client.post(secret.url, content=b"1", headers=offer).text == "None"
+        assert client.post(secret.url, content=b"1", headers=offer | {"Upgrade": "other"}).text == "other"
+    assert recording.wire.failures.count == 0
+
+
 def test_a_tunnel_goes_through_the_upstream_proxy_with_its_credentials(record: Make, others: Authority) -> None:
     with (
         Origin(hello, tls=others.serving("bank.example.com")) as origin,

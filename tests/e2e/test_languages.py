@@ -18,8 +18,9 @@ import java.net.http.*;
 
 public class Agent {
     public static void main(String[] args) throws Exception {
+        String base = System.getenv().getOrDefault("OPENAI_BASE_URL", "https://api.openai.com/v1");
         String body = "{'model':'m','stream':true,'messages':[{'role':'user','content':'hi'}]}".replace('\\'', '"');
-        HttpRequest request = HttpRequest.newBuilder(URI.create("https://api.openai.com/v1/chat/completions"))
+        HttpRequest request = HttpRequest.newBuilder(URI.create(base + "/chat/completions"))
             .header("content-type", "application/json").POST(HttpRequest.BodyPublishers.ofString(body)).build();
         HttpResponse<String> answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
         System.out.println(answer.statusCode() + " " + answer.body());
@@ -53,7 +54,16 @@ def build_go(folder: Path) -> list[str]:
     return ["./agent"]
 
 
-@pytest.mark.parametrize(("tool", "options", "build"), [("java", ["--java"], build_java), ("go", [], build_go)])
+@pytest.mark.parametrize(
+    ("tool", "options", "build"),
+    [
+        ("java", ["--java"], build_java),
+        # Without TLS its client offers HTTP/2 with each first request.
+        ("java", ["--reverse", "https://api.openai.com"], build_java),
+        ("go", [], build_go),
+    ],
+    ids=["java", "java by a base URL", "go"],
+)
 def test_another_language_hears_the_same_again(
     tool: str, options: list[str], build: Callable[[Path], list[str]], cli: Cli, provider: FakeProvider
 ) -> None:

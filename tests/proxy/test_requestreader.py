@@ -31,6 +31,64 @@ def test_a_request_that_is_not_whole_is_none() -> None:
         assert (reader.requests, reader.reading) == ([], True)
 
 
+OFFERS = (
+    b"POST /a HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n"
+    b"Content-Length: 3\r\n\r\nhi!"
+    b"POST /b HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n!\r\n0\r\n\r\n"
+    b"GET /c HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n"
+    b"POST /d HTTP/1.0\r\nUpgrade: TLS/1.2\r\nConnection: upgrade\r\nContent-Length: 0\r\n\r\n"
+)
+OFFERED = [
+    (b"/a", b"hi!", False, True),
+    (b"/b", b"!", False, True),
+    (b"/c", b"", False, True),
+    (b"/d", b"", True, False),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_an_offer_of_another_protocol_is_a_request_as_any_other(size: int) -> None:
+    reader = RequestReader()
+    for at in range(0, len(OFFERS), size):
+        assert not reader.feed(OFFERS[at : at + size])
+    assert [(one.url, one.body, one.http10, one.keep) for one in reader.requests] == OFFERED
+    assert [name for name, _ in reader.requests[0].headers][2:4] == [b"Upgrade", b"HTTP2-Settings"]
+    assert not reader.reading
+
+
+def test_an_offer_that_is_not_whole_is_no_request() -> None:
+    first = OFFERS.partition(b"hi!")[0] + b"hi!"
+    for end in range(1, len(first)):
+        reader = RequestReader()
+        reader.feed(first[:end])
+        assert (reader.requests, reader.reading) == ([], True)
+
+
+def test_a_hundred_offers_at_once_are_a_hundred_requests() -> None:
+    reader = RequestReader()
+    reader.feed(b"GET / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n" * 3000)
+    assert len(reader.requests) == 3000
+
+
+@pytest.mark.parametrize("also", [b"Content-Length: 4\r\n", b"Transfer-Encoding: gzip\r\n"])
+def test_an_offer_hides_no_doubt_about_where_its_body_ends(also: bytes) -> None:
+    head = b"POST / HTTP/1.1\r\nContent-Length: 3\r\n" + also
+    for offer in (b"", b"Upgrade: h2c\r\nConnection: upgrade\r\n"):
+        reader = RequestReader()
+        with pytest.raises(UnreadableError):
+            reader.feed(head + offer + b"\r\nhi!")
+        assert reader.requests == []
+
+
+def test_what_follows_a_websockets_request_is_no_http() -> None:
+    reader = RequestReader()
+    head = b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
+    assert bytes(reader.feed(head + b"\r\n\x81\0")) == b"\x81\0"
+    reader = RequestReader()
+    assert not reader.feed(head + b"Content-Length: 2\r\n\r\n\x81\0")
+    assert [one.body for one in reader.requests] == [b"\x81\0"]
+
+
 def test_what_comes_after_a_connect_is_given_back() -> None:
     reader = RequestReader()
     assert bytes(reader.feed(b"CONNECT h:443 HTTP/1.1\r\n\r\n\x16\x03")) == b"\x16\x03"

@@ -127,6 +127,8 @@ async def old(call: Call) -> None:
             await call.reply(b"happened")
         case "/large":
             await call.reply(bytes(range(250)) * (BIG // 250))
+        case "/offered":
+            await call.reply(b"%b, %b" % (call.request.body, str(call.request.header("upgrade")).encode()))
         case _:
             await call.reply(b"%d" % len(call.request.body), "200 OK", "X-Double: 1", "X-Double: 2")
 
@@ -251,6 +253,18 @@ def expecting(way: Way) -> object:
         return said, read_until(sock, b"\r\n\r\n5")[-1:]
 
 
+def offering(way: Way) -> object:
+    """As Java's client does, and curl with `--http2`: the server may overlook it, and all is HTTP/1.1."""
+    offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAA"
+    head = f"POST http://{OLD}/offered HTTP/1.1\r\nHost: {OLD}\r\n{offer}\r\nContent-Length: 5\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", way.port), PATIENCE) as sock:
+        heard: list[object] = []
+        for body in (b"hello", b"again"):
+            sock.sendall(head.encode() + body)
+            heard.append(read_until(sock, b", None").partition(b"\r\n\r\n")[2])
+        return heard
+
+
 def large(way: Way) -> object:
     with way.httpx() as client:
         down = client.get(f"https://{OLD}/large").content
@@ -360,6 +374,7 @@ TABLE: dict[str, tuple[Callable[[Way], object], object]] = {
     ),
     "long polling": (long_poll, ("polled", "happened")),
     "a client that expects it": (expecting, (b"HTTP/1.1 100", b"5")),
+    "an offer of HTTP/2": (offering, [b"hello, None", b"again, None"]),
     "large bodies": (large, (BIG, bytes((247, 248, 249)), str(BIG), str(BIG + 3))),
     "HTTP/2 at once": (
         asks("/a", "/b", "/c", body=b"12345", method="POST"),
