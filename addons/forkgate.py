@@ -15,6 +15,7 @@ from tapeproxy.tapes.forkverdict import TICKET_HEADER, Judge, Verdict
 from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.records import End, Headers, Request
+from tapeproxy.tapes.refusals import SOURCE
 
 if TYPE_CHECKING:
     from mitmproxy.http import HTTPFlow
@@ -45,7 +46,7 @@ class ForkGate:
     def requestheaders(self, flow: "HTTPFlow") -> None:
         with self._failures:
             verdict = self._verdicts.get(flow.id)
-            if verdict is not None and verdict.source == "refused" and flow.killable:
+            if verdict is not None and verdict.source == SOURCE and flow.killable:
                 # mitmproxy can't answer a request that it streams.
                 flow.kill()  # type: ignore[no-untyped-call]  # mitmproxy's
 

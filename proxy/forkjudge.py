@@ -22,6 +22,7 @@ from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.lanes import LANE_HEADER, LaneTag, format_tag
 from tapeproxy.tapes.matching import Ask
 from tapeproxy.tapes.records import End, Request
+from tapeproxy.tapes.refusals import SOURCE, is_refused
 from tapeproxy.tapes.violations import Violation
 
 _LONG = 260
@@ -60,8 +61,13 @@ class ForkJudge:
             for one in outlines(parent.exchanges)
             if overlaps(one)
         }
-        kept = outlines(replayer.tape.exchanges)
-        self._ends: dict[int, End] = {one.number: one.end for one in kept if one.end is not None}
+        self._refused: set[int] = set()
+        self._ends: dict[int, End] = {}
+        for one in outlines(replayer.tape.exchanges):
+            if is_refused(one.request):
+                self._refused.add(one.number)
+            if one.end is not None:
+                self._ends[one.number] = one.end
         self._ahead: dict[str, int] = {}
         self._found: int | None = None
         self._tickets: dict[int, Decision] = {}
@@ -80,12 +86,14 @@ class ForkJudge:
         if isinstance(decision, Upstream):
             return self._send_out(request, tag)
         if isinstance(decision, Violation):
-            return self._ticket(decision, "refused")
+            return self._ticket(decision, SOURCE)
         if number is None:  # a server of the run that is not up: the connection is closed
             return self._ticket(decision, "reused")
         of_lane, reads = self._places[number]
         if tag is not None and of_lane in (tag.lane, UNLANED):
             self._ahead[tag.lane] = tag.reads - reads
+        if number in self._refused:
+            return self._ticket(decision, SOURCE, self._ends.get(number))
         changed = number in self._plan.mutated
         self.mutated += changed
         self.reused += not changed
@@ -112,7 +120,7 @@ class ForkJudge:
         why = "edited on its way" if found == "live" else "answered from the tape"
         what = f"a call in which both sides speak at once can't be {why} in a fork, and went nowhere"
         line = f"{request.method.decode('latin-1')} {self._replayer.redactor.url(request.url).decode('latin-1')}"
-        return self._ticket(self._replayer.violate(Violation("miss", line, what, tag=tag)), "refused")
+        return self._ticket(self._replayer.violate(Violation("miss", line, what, tag=tag)), SOURCE)
 
     def refused(self, line: bytes, reason: str) -> None:
         """The wire could not read a request: nobody knows whether the tape has it."""
@@ -188,7 +196,7 @@ class ForkJudge:
         if self._placeholders and self._holds_placeholder(request, edits):
             what = "a live request holds the placeholder of a secret that is not set here, and was not sent"
             line = f"{request.method.decode('latin-1')} {self._replayer.redactor.url(request.url).decode('latin-1')}"
-            return self._ticket(self._replayer.violate(Violation("placeholder", line, what, tag=tag)), "refused")
+            return self._ticket(self._replayer.violate(Violation("placeholder", line, what, tag=tag)), SOURCE)
         self.live_of[lane] += 1
         self._under_way += 1
         if self.left is not None:

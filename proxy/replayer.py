@@ -27,6 +27,7 @@ from tapeproxy.tapes.passing import passes
 from tapeproxy.tapes.reading import Reading, replay_reading, taped_reading
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.refusals import is_refused, refusal
 from tapeproxy.tapes.requestlines import summary_line
 from tapeproxy.tapes.rules import Rule
 from tapeproxy.tapes.violations import Drift, Violation
@@ -359,6 +360,8 @@ class Replayer:
         if exchange.end is None:
             what = f"the tape was interrupted during exchange {exchange.number}: its answer is cut off there"
             self.violate(Violation("interrupted", summary_line(ask), what))
+        if is_refused(exchange.request):
+            self.violate(refusal(exchange, summary_line(ask), tag))
         answer = self._open_socket(exchange, ask, tag) if socket else render(self._seen(exchange), http10=http10)
         if is_mcp_stdio(parse_target(ask.url).host):
             # `tapeproxy mcp` asks message by message, and holds back itself what has to wait.

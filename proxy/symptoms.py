@@ -30,6 +30,7 @@ _FIXES = {
     "websocket": "What the client sends has to be what is on the tape, in its order; see docs/LIMITS.md.",
     "tunnel": "Only HTTP is taped. If it may be live: --allow HOST:PORT.",
     "no-tape": "It passed the recording by: record without --no-tape, or replay with --allow HOST:PORT.",
+    "refused": "The tape is of a run that was refused something itself: fork or record again without that.",
     "bypass": "Send it through the proxy (HTTPS_PROXY); if it may be live in a replay: --allow HOST:PORT.",
     "lane": "Another thread or task asked than on the tape: give each its own work, or replay with --match any.",
     "unused": "The program asked for less: something decides otherwise than when it was recorded.",

@@ -12,8 +12,12 @@ from tapeproxy.tapes.course import Step
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.largebodies import is_stand_in
 from tapeproxy.tapes.records import Chunks, End, Note, Record, Request, Response, Value
+from tapeproxy.tapes.refusals import SOURCE, is_refused
 from tapeproxy.tapes.requestlines import shorten, summary_line
 from tapeproxy.tapes.violations import REASON, STATUS, Drift, Violation
+
+_ANSWERED = frozenset({"interrupted", "refused"})
+"""Violations whose request got the answer that is on the tape."""
 
 
 @dataclass(slots=True)
@@ -27,7 +31,7 @@ class Asked:
     def refuse(self, found: Violation) -> None:
         """Take note of a violation, if it is of this request and was its answer."""
         mine = found.request == shorten(summary_line(self.step.ask))
-        if mine and self.refused is None and found.kind != "interrupted":  # what that one got is on the tape
+        if mine and self.refused is None and found.kind not in _ANSWERED:
             self.refused = found
 
 
@@ -57,12 +61,13 @@ def _records(event: Event, index: int, taped: Callable[[int], Exchange]) -> Iter
 def _exchange(asked: Asked, index: int, taped: Callable[[int], Exchange]) -> Iterator[Record]:
     step, t = asked.step, asked.t
     if step.exchange is None or asked.refused is not None:
-        yield _request(asked, Request(t=t, method=b"", url=b"", source="refused"))
+        yield _request(asked, Request(t=t, method=b"", url=b"", source=SOURCE))
         if asked.refused is not None:
             yield from _refusal(asked.refused, t, index)
         return
     exchange = taped(step.exchange)
-    yield _request(asked, replace(exchange.request, source="reused"))
+    source = exchange.request.source if is_refused(exchange.request) else "reused"
+    yield _request(asked, replace(exchange.request, source=source))
     if is_stand_in(step.ask.body):
         yield from (Chunks(t=t, of=index, to="server", parts=((0, chunk.data),)) for chunk in exchange.uploads)
     if exchange.response is not None:

@@ -10,6 +10,7 @@ from tapeproxy.tapes.cuts import lanes_of, rows_of
 from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.forkplan import ForkPlan, Rerun
 from tapeproxy.tapes.lanes import LaneTag
+from tapeproxy.tapes.refusals import is_refused
 
 NOBODY = ""
 """In the place of a lane's id: who has none."""
@@ -59,6 +60,10 @@ class UpdatePlan(ForkPlan):
 
 
 def update_of(tape: Tape, *, rerun: Rerun = "changed", offline: bool = False) -> UpdatePlan:
-    """Serve what is asked as on the tape, as far as the tape knows how it ended."""
-    served = frozenset(one.number for one in outlines(tape.exchanges) if one.end is not None and not one.request.inside)
+    """Serve what is asked as on the tape, as far as the tape knows how it ended, and it was no refusal of ours."""
+    served = frozenset(
+        one.number
+        for one in outlines(tape.exchanges)
+        if one.end is not None and not one.request.inside and not is_refused(one.request)
+    )
     return UpdatePlan(served=served, rerun=rerun, offline=offline, lanes=lanes_of(tape, rows_of(tape)))

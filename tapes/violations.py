@@ -33,6 +33,7 @@ type Kind = Literal[
     "malformed",
     "too-large",
     "interrupted",
+    "refused",
     "placeholder",
     "internal",
 ]

@@ -248,6 +248,9 @@ def test_a_lane_outside_of_the_future_that_asks_something_else_is_refused(bench:
     assert "this request is not on the tape" in ran.err
     assert not [text for text in bench.asked() if "sun" in text or "worker_b:" in text]
     assert sources(bench.child())["m/t1"][0] == "refused"
+    again = bench.cli.run("replay", "c.gz", *bench.argv)
+    assert (again.returncode, again.stdout) == (3, ran.out)
+    assert "of the tape was refused when it was taped, and no server answered it: this request is not" in again.stderr
 
 
 def test_without_the_key_nothing_is_run(bench: Bench) -> None:

@@ -320,7 +320,8 @@ end(server)
     assert (forked.returncode, json.loads(said[2])["result"][1]) == (3, {"city": "Rome"}), forked.stderr
     assert said[3].startswith('{"jsonrpc":"2.0","id":2,"error":{"code":470,')
     replayed = runs.cli.run("replay", child)
-    assert (replayed.returncode, replayed.stdout) == (0, forked.stdout), replayed.stderr
+    assert (replayed.returncode, replayed.stdout) == (3, forked.stdout), replayed.stderr
+    assert "exchange 3 of the tape was refused when it was taped" in replayed.stderr
 
 
 def test_a_second_process_of_a_server_has_answers_of_its_own(runs: Runs) -> None:

@@ -270,6 +270,15 @@ def test_a_lane_has_the_answer_of_another_one_only_if_it_never_had_one_of_its_ow
     assert bench.ask("m/t0", 0, url=f"{URL}m/0".encode()) == "reused"
 
 
+def test_what_its_tape_was_refused_is_asked_anew_in_an_update_and_refused_again_in_a_fork() -> None:
+    tape = parent(*TWO)
+    tape.exchanges[0].request = replace(tape.exchanges[0].request, source="refused")
+    assert updating(tape).ask("m", 0) == "live"
+    run = Bench(tape, fork_at(tape, Straight(tape), 2, changed(tape, 2)))
+    assert [run.ask("m", 0, 1), run.ask("m/t0", 0, 1)] == ["refused", "reused"]
+    assert [found.kind for found in run.noticed if isinstance(found, Violation)] == ["refused"]
+
+
 def test_in_an_offline_update_nothing_goes_out() -> None:
     bench = updating(parent(*TWO), offline=True)
     assert bench.ask("m", 0) == "reused"

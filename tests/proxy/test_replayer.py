@@ -97,6 +97,28 @@ def test_a_response_that_is_not_http_is_not_served() -> None:
     assert "the tape holds a response that is not HTTP: of exchange 1, its header 'a'" in decision.what
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b'{"error": {"message": "not on the tape\\n  request: GET x"}}', ": not on the tape"),
+        (b'{"error": {"message": 1}}', ""),
+        (b"[]", ""),
+        (b"{", ""),
+    ],
+)
+def test_what_was_refused_when_it_was_taped_is_a_violation_once_more(body: bytes, why: str) -> None:
+    """A fork that may not ask something answers 470 itself; its tape must not look as if a server had."""
+    one = exchange(URL.decode(), body, status=470)
+    one.request = replace(one.request, lane="m", n=0, reads=3, source="refused")
+    run = Replayer(tape_of([one]), Redactor(KEY), lambda _: False, lambda _: None)
+    answer = run.decide(asked("m#0@3"))
+    assert isinstance(answer, Answer)
+    assert b"".join(part.data for part in answer.parts).endswith(body)
+    (found,) = run.violations
+    assert found.kind == "refused"
+    assert found.what == f"exchange 1 of the tape was refused when it was taped, and no server answered it{why}"
+
+
 def test_what_a_violation_says_of_a_long_request_is_short() -> None:
     run = Replayer(tape_of([exchange(URL.decode(), b"ok")]), Redactor(KEY), lambda _: False, lambda _: None)
     long = URL + b"a" * 100_000 + b"?q=" + b"b" * 100_000
