@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tapeproxy.addons.failures import Failures
-from tapeproxy.addons.flows import url_of, version_of
+from tapeproxy.addons.flows import PASSED, url_of, version_of
 from tapeproxy.addons.h1fixes import ends_in_reset
 from tapeproxy.addons.hostmap import REDIRECTED
 from tapeproxy.tapes.forkverdict import TICKET_HEADER, Judge, Verdict
@@ -67,6 +67,8 @@ class ForkGate:
     def request(self, flow: "HTTPFlow") -> None:
         with self._failures:
             verdict = self._verdicts.get(flow.id)
+            if PASSED in flow.metadata:
+                return
             if verdict is None:
                 # What nobody has decided does not go out.
                 if flow.killable:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tapeproxy.cli.reverseoption import reverse_option
-from tapeproxy.cli.worldoptions import WorldOptions, way_options
+from tapeproxy.cli.worldoptions import WorldOptions, world_options
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.forked import WayOut
@@ -44,7 +44,8 @@ class LiveOptions:
         """Proxies, certificates and base URLs."""
         from tapeproxy.proxy.forked import WayOut
 
-        return WayOut(self.world.upstream_proxy, self.world.client_certs, self.fronts)
+        world = self.world
+        return WayOut(world.upstream_proxy, world.client_certs, self.fronts, world.no_tape)
 
     def guard(self) -> "GuardPlan":
         """What keeps the agent from the network. Raises UsageError where it is not there."""
@@ -55,7 +56,7 @@ class LiveOptions:
 
 _OPTIONS = (
     click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead."),
-    way_options,
+    world_options,
     reverse_option,
     click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then."),
     click.option(

@@ -49,15 +49,6 @@ class WorldOptions:
 
 def world_options(callback: Callable[..., int]) -> Callable[..., int]:
     """Give a command these options; its function gets them as `world`, a WorldOptions."""
-    return _with(_OPTIONS, callback)
-
-
-def way_options(callback: Callable[..., int]) -> Callable[..., int]:
-    """The same without --no-tape: in a fork, what is not decided about does not pass."""
-    return _with(_OPTIONS[:-1], callback)
-
-
-def _with(options: "tuple[Any, ...]", callback: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(callback)
     def gathered(*args: Any, **values: Any) -> int:
@@ -70,4 +61,4 @@ def _with(options: "tuple[Any, ...]", callback: Callable[..., int]) -> Callable[
         world = WorldOptions(upstream_ca, proxy, found, parse_passing(passing))
         return callback(*args, world=world, **values)
 
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), gathered)
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), gathered)

@@ -34,11 +34,15 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class WayOut:
-    """How live calls reach the world and clients the wire: as in `RecordSettings`. `fronts` None: the tape's."""
+    """How live calls reach the world and clients the wire: as in `RecordSettings`. `fronts` None: the tape's.
+
+    `no_tape`: hosts that pass by, the whole run; others of the tape's are refused.
+    """
 
     upstream_proxy: str | None = None
     host_certs: "tuple[ClientCert, ...]" = ()
     fronts: "tuple[Front, ...] | None" = None
+    no_tape: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

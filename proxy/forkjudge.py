@@ -128,6 +128,12 @@ class ForkJudge:
         what = f"a request could not be read, and went nowhere: {reason.partition(':')[0]}"
         self._replayer.violate(Violation("malformed", shown, what))
 
+    def kept_off(self, host: str, port: int, line: bytes) -> Violation | None:
+        """The violation of calling a host that the parent's recording let pass by; None where it may be called."""
+        shown = self._replayer.redactor.url(line[:_LONG]).decode("utf-8", "backslashreplace")
+        found = self._replayer.passed_by(host, port, shown)
+        return None if found is None else self._replayer.violate(found)
+
     def speaks_http2(self, host: str, port: int) -> bool | None:
         """Whether the tape's agent spoke HTTP/2 with a server over TLS; None: it did not speak with it."""
         name = f"[{host}]" if ":" in host else host

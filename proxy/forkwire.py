@@ -6,6 +6,7 @@ from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.recordwire import RecordWire
 from tapeproxy.proxy.wireoptions import WireOptions
 from tapeproxy.tapes.forkverdict import Judge
+from tapeproxy.tapes.passing import passes
 from tapeproxy.tapes.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from tapeproxy.addons.sockets import Resets
     from tapeproxy.addons.tape import Tape
+    from tapeproxy.tapes.violations import Violation
 
 
 class ForkWire(RecordWire):
@@ -50,8 +52,14 @@ class ForkWire(RecordWire):
 
     def _taping(self, resets: "Resets") -> list[object]:
         from tapeproxy.addons.forkgate import ForkGate
+        from tapeproxy.addons.keptoff import KeptOff
 
         gate = ForkGate(self._judge, self._tape_port, self.failures)
         *before, recorder = super()._taping(resets)
         self._recorder.ask(gate)
-        return [*before, recorder, gate]
+        return [*before, KeptOff(self._kept_off, self.failures), recorder, gate]
+
+    def _kept_off(self, host: str, port: int, line: bytes) -> "Violation | None":
+        if passes(self._options.no_tape, host, port):
+            return None
+        return self._judge.kept_off(host, port, line)

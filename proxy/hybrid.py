@@ -8,7 +8,7 @@ import contextlib
 import errno
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import orjson
@@ -35,6 +35,7 @@ from tapeproxy.proxy.tapedrun import edited_environment, facts_here, placeholder
 from tapeproxy.proxy.tapefile import load, write_error
 from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.proxy.unlocking import Ask, ask_environment
+from tapeproxy.proxy.wireoptions import WireOptions
 from tapeproxy.tapes.branches import inherited
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Tape, outlines
@@ -172,7 +173,7 @@ class Forking:
         shims: ForkShims | None = None
         server = TapeServer(self._replayer, lambda host, _: ca.server_context(host), lambda _host, _port: False)
         server.decide, server.before_request = self._judge.redeem, self._judge.look
-        wire = ForkWire(wire_options(recording, ca), self._tape, self._redactor, self._run, self._tape.untagged)
+        wire = ForkWire(self._wire_options(recording, ca), self._tape, self._redactor, self._run, self._tape.untagged)
         wire.obey(self._judge, await server.start())
         try:
             await wire.start()
@@ -286,6 +287,7 @@ class Forking:
             host_certs=settings.way.host_certs,
             upstream_proxy=settings.way.upstream_proxy,
             fronts=self._fronts,
+            no_tape=tuple(dict.fromkeys((*head.no_tape, *settings.way.no_tape))),
             timeout=settings.timeout,
             shim=settings.shim and _has_shim(settings),
             io=head.io and settings.shim and _has_shim(settings),
@@ -294,6 +296,12 @@ class Forking:
             redaction=RedactionRules.from_json(head.rules),
             secret=settings.secret,
         )
+
+    def _wire_options(self, recording: RecordSettings, ca: CertificateAuthority) -> WireOptions:
+        """As a recording's, but that of the hosts which are kept off the tape only those pass by that are to."""
+        plan = self._settings.plan
+        offline = isinstance(plan, UpdatePlan) and plan.offline
+        return replace(wire_options(recording, ca), no_tape=() if offline else self._settings.way.no_tape)
 
     def _told(self) -> Json:
         """What the child's head says of the fork."""

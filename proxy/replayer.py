@@ -126,9 +126,10 @@ class Replayer:
         """The violation of calling a host that passed the recording by; None where it did not."""
         if not passes(self.tape.head.no_tape, host, port):
             return None
+        option = "--allow" if self.fork is None else "--no-tape"
         what = (
             f"the recording let {host} pass by untaped (--no-tape), so the tape has no answer of it; "
-            f"--allow {host}:{port} has the agent call it"
+            f"{option} {host}:{port} has the agent call it"
         )
         return Violation("no-tape", line, what)
 

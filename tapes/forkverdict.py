@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.records import End, Request
+from tapeproxy.tapes.violations import Violation
 
 TICKET_HEADER = b"x-tapeproxy-ticket"
 """On a request to the tape server: which answer was found for it."""
@@ -37,6 +38,12 @@ class Judge(Protocol):
 
     def refused(self, line: bytes, reason: str) -> None:
         """The wire has refused a request itself, which it could not read: `line` is its first."""
+        ...
+
+    def kept_off(self, host: str, port: int, line: bytes) -> Violation | None:
+        """The violation, counted, of calling a host that is to stay off tapes; None where it is not one. `line`: the
+        request line.
+        """
         ...
 
     def speaks_http2(self, host: str, port: int) -> bool | None:

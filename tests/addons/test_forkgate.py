@@ -17,6 +17,7 @@ from tapeproxy.tapes.forkverdict import TICKET_HEADER, Verdict
 from tapeproxy.tapes.lanes import LaneTag
 from tapeproxy.tapes.records import End, Request
 from tapeproxy.tapes.redaction import Redactor
+from tapeproxy.tapes.violations import Violation
 
 
 class Judge:
@@ -39,6 +40,9 @@ class Judge:
     def refused(self, line: bytes, reason: str) -> None:
         assert reason
         self.unread.append(line)
+
+    def kept_off(self, host: str, port: int, line: bytes) -> Violation | None:
+        return None
 
     def speaks_http2(self, host: str, port: int) -> bool | None:
         return None

@@ -125,6 +125,55 @@ def test_a_host_that_passes_by_is_refused_in_a_replay_and_called_where_that_is_a
         assert (allowed.returncode, allowed.stdout) == (0, f"{place} /own\n"), allowed.stderr
 
 
+PRIVATE = """
+import ssl, sys, urllib.request
+cafile, *urls = sys.argv[1:]
+https = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=cafile))
+for url in urls:
+    try:
+        print(urllib.request.build_opener(https).open(url, data=b"a secret").read().decode())
+    except OSError as error:
+        print(str(error)[:200])
+"""
+
+
+def test_a_host_that_was_kept_off_a_tape_is_kept_off_its_forks_and_updates(cli: Cli, authority: Authority) -> None:
+    """Its TLS stays closed, its requests are on no tape, and nobody is called unless that is said anew."""
+    with (
+        Origin(answer) as origin,
+        Origin(answer) as clear,
+        Origin(answer, tls=authority.serving("127.0.0.1")) as closed,
+    ):
+        kept_off = [word for one in (clear, closed) for word in ("--no-tape", f"127.0.0.1:{one.port}")]
+        urls = [f"{one.url}/own" for one in (closed, clear, origin)]
+        agent = ["--", sys.executable, "-c", PRIVATE, str(authority.cert), *urls]
+        recorded = cli.run("record", "-o", "t.tape.jsonl.gz", *kept_off, *agent)
+        assert recorded.returncode == 0, recorded.stderr
+        called = [one.connections for one in (clear, closed)]
+        for number, command in enumerate((["fork", "--at", "1"], ["update", "--dry-run"])):
+            child = ["-o", f"c{number}.tape.jsonl.gz"] if command[0] == "fork" else []
+            done = cli.run(command[0], "t.tape.jsonl.gz", *command[1:], *child)
+            assert done.returncode == 3, done.stderr
+            assert [line.count("Tape Violation") for line in done.stdout.splitlines()] == [1, 1, 0]
+            for one in (clear, closed):
+                assert f"--no-tape 127.0.0.1:{one.port} has the agent call it" in done.stderr
+        assert [one.connections for one in (clear, closed)] == called
+
+        forked = cli.run("fork", "t.tape.jsonl.gz", "--at", "1", "-o", "d.tape.jsonl.gz", *kept_off)
+        assert (forked.returncode, forked.stdout) == (0, recorded.stdout), forked.stderr
+        assert "127.0.0.1 was called (2 times) and passed by untaped" in forked.stderr
+        updated = cli.run("update", "t.tape.jsonl.gz", "--dry-run", *kept_off)
+        assert updated.returncode == 3, "what is offline calls nobody"
+        assert [one.connections for one in (clear, closed)] == [count + 1 for count in called]
+    for name in ("c0", "d"):
+        tape = load(cli.cwd / f"{name}.tape.jsonl.gz")[0]
+        assert [one.request.url.decode() for one in tape.exchanges] == urls[2:]
+        assert list(tape.head.no_tape) == kept_off[1::2]
+        again = cli.run("replay", f"{name}.tape.jsonl.gz")
+        assert again.returncode == 3
+        assert f"--allow 127.0.0.1:{closed.port} has the agent call it" in again.stderr
+
+
 def test_a_host_that_passes_by_does_so_by_a_front_too(cli: Cli) -> None:
     one = "import os, urllib.request as u; print(u.urlopen(os.environ['API_URL'] + '/x').read().decode())"
     with Origin(answer) as origin:
