@@ -30,7 +30,7 @@ from tapeproxy.proxy.pemfiles import CaError, PrivateFile
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cryptography import x509
 
@@ -106,15 +106,20 @@ class CertificateAuthority:
 
         return hashlib.sha256(self._private.der).digest().hex(":").upper()
 
-    def bundle(self, extra: Path | None = None) -> Path:
+    def bundle(self, extra: Path | None = None, more: "Iterable[Path]" = ()) -> Path:
         """A PEM file with this CA and the public roots: certifi's, or instead those in `extra`, the user's own file.
+
+        `more` files of roots are added, if they are there and hold any.
 
         Its name follows from path, size and time of what went in: a file once handed to a client never changes under
         it, and one that is still good costs three `stat` calls. Raises CaError.
         """
         from blake3 import blake3
 
-        sources = (self.certificate, extra.absolute() if extra else _certifi())
+        added = (path.absolute() for path in more if pemfiles.has_roots(path))
+        # A folder, as requests takes one, is not read: our certificate is what matters in there.
+        public = extra.absolute() if extra and not extra.is_dir() else _certifi()
+        sources = dict.fromkeys((self.certificate, public, *added))
         key = "\n".join(pemfiles.version(source) for source in sources)
         path = self.directory / f"bundle-{blake3(key.encode()).hexdigest(8)}.pem"
         if not path.exists():

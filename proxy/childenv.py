@@ -5,8 +5,9 @@ Sources: curl(1), git-config(1) and the documents of requests, httpx, aiohttp, p
 """
 
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -94,11 +95,13 @@ class UpstreamWorld:
     """What the user's own environment says about the way out, for whoever goes there in the child's stead.
 
     `proxy` is a URL with a scheme, perhaps with credentials; `no_proxy` are its exceptions as they were written.
+    `ca_file` has the roots that most clients read; `named` are all files and folders of roots that any was told of.
     """
 
     proxy: str | None = None
     ca_file: Path | None = None
     no_proxy: tuple[str, ...] = ()
+    named: tuple[Path, ...] = ()
 
     def proxy_for(self, host: str, port: int) -> str | None:
         """The proxy through which to reach `host`, or None to go there directly."""
@@ -153,7 +156,8 @@ def _ours(parent: Mapping[str, str], settings: ChildSettings) -> dict[str, str]:
         **dict.fromkeys(_PROXY, settings.proxy_url),
         **dict.fromkeys(_NO_PROXY, ""),
         **dict.fromkeys(bundled, str(settings.bundle)),
-        **dict.fromkeys(_CERTIFICATE, str(settings.certificate)),
+        # Who was told of more roots may need them where --no-tape lets it through.
+        **{name: str(settings.bundle if parent.get(name) else settings.certificate) for name in _CERTIFICATE},
         "NODE_USE_ENV_PROXY": "1",  # Node 24 and 22.21; before that Node has no proxy of its own
         RUN_VARIABLE: settings.run_id,
         **({REPLAY_VARIABLE: "1"} if settings.replay else _before(parent)),
@@ -175,7 +179,15 @@ def upstream_of(parent: Mapping[str, str]) -> UpstreamWorld:
         proxy=f"http://{proxy}" if proxy and "://" not in proxy else proxy or None,
         ca_file=Path(ca_file) if ca_file else None,
         no_proxy=tuple(no_proxy.replace(",", " ").split()),
+        named=tuple(dict.fromkeys(_named(parent))),
     )
+
+
+def _named(parent: Mapping[str, str]) -> Iterator[Path]:
+    for name in (*_BUNDLE, *_BUNDLE_IF_SET, *_CERTIFICATE):
+        if value := parent.get(name, "").strip():
+            yield Path(value)
+    yield from (Path(folder) for folder in parent.get("SSL_CERT_DIR", "").split(os.pathsep) if folder.strip())
 
 
 def _first(parent: Mapping[str, str], names: Iterable[str]) -> str:

@@ -29,6 +29,7 @@ from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.replayer import Replayer
 from tapeproxy.proxy.replaying import stopping_at
+from tapeproxy.proxy.roots import agents_bundle
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapedrun import edited_environment, facts_here, placeholders, taped_argv, taped_redactor, with_seed
@@ -327,7 +328,7 @@ class Forking:
         settings = self._settings
         child = ChildSettings(
             f"http://127.0.0.1:{port}",
-            ca.bundle(upstream_of(settings.environment).ca_file),
+            agents_bundle(ca, upstream_of(settings.environment), passing=bool(settings.way.no_tape)),
             ca.certificate,
             self._run.run_id,
             {name: placeholder(name) for name in self._absent},

@@ -23,7 +23,8 @@ from tapeproxy.proxy.alpn import Servers
 from tapeproxy.proxy.clientcerts import ClientCerts
 from tapeproxy.proxy.led import Led
 from tapeproxy.proxy.ledstreams import LedStream
-from tapeproxy.proxy.wireoptions import WireError, WireOptions, trusted_roots
+from tapeproxy.proxy.roots import trusted_roots
+from tapeproxy.proxy.wireoptions import WireError, WireOptions
 from tapeproxy.tapes.errors import PortInUseError, TapeproxyError, UsageError, install
 from tapeproxy.tapes.fronts import Front, Fronts
 
@@ -247,8 +248,9 @@ class MitmWire(abc.ABC):
         }
         if given.upstream is not None:
             settings["mode"] = [f"upstream:{parse_upstream(given.upstream).spec}"]
-        if given.upstream_ca is not None:
-            settings["ssl_verify_upstream_trusted_ca"] = str(trusted_roots(given.upstream_ca, given.confdir))
+        if given.upstream_ca is not None or given.roots:
+            roots = trusted_roots(given.upstream_ca, given.roots, given.confdir)
+            settings["ssl_verify_upstream_trusted_ca"] = str(roots)
         if (certs := self._certs.place() or given.client_certs) is not None:
             settings["client_certs"] = str(certs)
         return settings

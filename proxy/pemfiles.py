@@ -81,6 +81,13 @@ def read_roots(path: Path) -> bytes:
     return data
 
 
+def has_roots(path: Path) -> bool:
+    """Whether this is a file that can be read and holds certificates."""
+    with contextlib.suppress(OSError):
+        return b"-----BEGIN " in path.read_bytes()
+    return False
+
+
 def version(path: Path) -> str:
     """The file's path, size and time of change, as one line. Raises CaError when there is none."""
     try:

@@ -23,6 +23,7 @@ from tapeproxy.proxy.processes import RunProcesses
 from tapeproxy.proxy.recorded import Recorded, RecordSettings
 from tapeproxy.proxy.recordwire import RecordWire
 from tapeproxy.proxy.redactionkey import load_key
+from tapeproxy.proxy.roots import agents_bundle, system_roots
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.supervisor import Outcome, StopSignal, held_signals, run_child
 from tapeproxy.proxy.tapefile import TapeWriter, read_entries
@@ -194,7 +195,7 @@ async def recording(settings: RecordSettings, lost: Lost = unheard) -> AsyncIter
     key = load_key()
     redactor = Redactor(key, _secrets(settings), settings.redaction)
     run_id = secrets.token_hex(8)
-    bundle = ca.bundle(upstream_of(settings.environment).ca_file)
+    bundle = agents_bundle(ca, upstream_of(settings.environment), passing=bool(settings.no_tape))
     store = ca.truststore(bundle) if settings.java else None
     run = RunProcesses(run_id)
     tape = FollowedTape(redactor, Strangers(run), lost)
@@ -292,7 +293,6 @@ def _secrets(settings: RecordSettings) -> tuple[str, ...]:
 def wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOptions:
     """How the wire of a recording listens, and whom it trusts."""
     world = upstream_of(settings.environment)
-    trusted = settings.upstream_ca or world.ca_file
     return WireOptions(
         confdir=ca.directory,
         host=settings.host,
@@ -300,8 +300,9 @@ def wire_options(settings: RecordSettings, ca: CertificateAuthority) -> WireOpti
         hosts=settings.hosts,
         upstream=None if settings.upstream_proxy == "none" else settings.upstream_proxy or world.proxy,
         no_proxy=world.no_proxy,
+        upstream_ca=settings.upstream_ca,
         # A mapped host may be the fake provider, whose certificate is from our own authority.
-        upstream_ca=ca.bundle(trusted) if settings.hosts else trusted,
+        roots=(*world.named, *filter(None, [system_roots()]), *([ca.certificate] if settings.hosts else [])),
         client_certs=settings.client_certs,
         host_certs=settings.host_certs,
         no_tape=settings.no_tape,

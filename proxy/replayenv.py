@@ -66,4 +66,8 @@ class ReplayEnvironment:
         """
         if self.settings.guard.is_closed:
             return self.ca.certificate
-        return self.ca.bundle(upstream_of(self.settings.environment).ca_file if self._passing() else None)
+        if not self._passing():
+            return self.ca.bundle()
+        from tapeproxy.proxy.roots import agents_bundle
+
+        return agents_bundle(self.ca, upstream_of(self.settings.environment), passing=True)

@@ -227,6 +227,7 @@ def test_the_users_own_roots_take_the_place_of_the_public_ones(authority: Certif
     assert count(second) == 3
     assert second != first
     assert count(first) == 2, "who has the old one keeps it"
+    assert authority.bundle(tmp_path) == authority.bundle(), "a folder is none"
 
 
 @pytest.mark.parametrize(("content", "message"), [(None, "no such file"), (b"nothing", "none in PEM form")])

@@ -78,7 +78,7 @@ def test_java_is_led_here_where_it_is_told() -> None:
         ("NO_PROXY", "*", ""),
         ("SSL_CERT_FILE", "/etc/corp.pem", "/home/me/bundle.pem"),
         ("SSL_CERT_DIR", "/etc/ssl/certs", None),
-        ("NODE_EXTRA_CA_CERTS", "/etc/corp.pem", "/home/me/ca.pem"),
+        ("NODE_EXTRA_CA_CERTS", "/etc/corp.pem", "/home/me/bundle.pem"),
         ("NIX_SSL_CERT_FILE", "/nix/x.pem", "/home/me/bundle.pem"),
         ("npm_config_cafile", "/etc/corp.pem", "/home/me/bundle.pem"),
         ("grpc_proxy", "http://corp:3128", None),
@@ -132,8 +132,15 @@ def test_what_opens_tapes_has_no_placeholder_either() -> None:
         ({"https_proxy": "corp:3128", "HTTPS_PROXY": "http://other"}, UpstreamWorld(proxy="http://corp:3128")),
         ({"http_proxy": "http://a", "ALL_PROXY": "socks5://b"}, UpstreamWorld(proxy="socks5://b")),
         ({"http_proxy": "http://a"}, UpstreamWorld(proxy="http://a")),
-        ({"REQUESTS_CA_BUNDLE": "/r.pem"}, UpstreamWorld(ca_file=Path("/r.pem"))),
-        ({"REQUESTS_CA_BUNDLE": "/r.pem", "SSL_CERT_FILE": "/s.pem"}, UpstreamWorld(ca_file=Path("/s.pem"))),
+        ({"REQUESTS_CA_BUNDLE": "/r.pem"}, UpstreamWorld(ca_file=Path("/r.pem"), named=(Path("/r.pem"),))),
+        (
+            {"REQUESTS_CA_BUNDLE": "/r.pem", "SSL_CERT_FILE": "/s.pem", "CURL_CA_BUNDLE": "/r.pem"},
+            UpstreamWorld(ca_file=Path("/s.pem"), named=(Path("/s.pem"), Path("/r.pem"))),
+        ),
+        (
+            {"NODE_EXTRA_CA_CERTS": "/n.pem", "AWS_CA_BUNDLE": "/a.pem", "SSL_CERT_DIR": "/d:/e"},
+            UpstreamWorld(named=(Path("/a.pem"), Path("/n.pem"), Path("/d"), Path("/e"))),
+        ),
         ({"no_proxy": "a, b  c,,", "NO_PROXY": "d"}, UpstreamWorld(no_proxy=("a", "b", "c"))),
     ],
 )
