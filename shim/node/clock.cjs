@@ -1,6 +1,6 @@
 'use strict';
-// Date, performance, process.hrtime and process.uptime, on the lanes' clocks. Knows what each counts from, not what
-// time it is.
+// Date, Temporal.Now, what Intl formats by itself, performance, process.hrtime and process.uptime, on the lanes' clocks.
+// Knows what each counts from, not what time it is.
 //
 // Date is a Proxy of the real one, whose prototype it shares: what is a Date to one is a Date to the other. Node's own
 // code keeps the originals: timers and timeouts run on real time. `performance` is a Proxy, too, and the real one is
@@ -39,6 +39,58 @@ function patchDate() {
   realDate.now = resemble({ now: () => milliseconds() }.now, realNow);
   Object.defineProperty(realDate.prototype, 'constructor', { value: date, writable: true, configurable: true });
   Object.defineProperty(globalThis, 'Date', { value: date, writable: true, configurable: true });
+}
+
+// Formatters take the present time where they are given none, and read it in C++.
+function patchIntl() {
+  const prototype = Intl.DateTimeFormat.prototype;
+  const { get } = Object.getOwnPropertyDescriptor(prototype, 'format');
+  const { formatToParts } = prototype;
+  const formats = new WeakMap(); // a formatter has one, whoever asks
+  const accessor = {
+    get format() {
+      const real = get.call(this);
+      if (!formats.has(real)) {
+        const format = { '': (date) => real(date === undefined ? milliseconds() : date) }[''];
+        formats.set(real, resemble(format, real));
+      }
+      return formats.get(real);
+    },
+  };
+  const parts = {
+    formatToParts(date) {
+      return formatToParts.call(this, date === undefined ? milliseconds() : date);
+    },
+  };
+  const getter = Object.getOwnPropertyDescriptor(accessor, 'format').get;
+  Object.defineProperty(prototype, 'format', { get: resemble(getter, get), configurable: true });
+  Object.defineProperty(prototype, 'formatToParts', {
+    value: resemble(parts.formatToParts, formatToParts),
+    writable: true,
+    configurable: true,
+  });
+}
+
+// From Node 26 on, and behind a flag before.
+function patchTemporal() {
+  if (typeof Temporal === 'undefined') return;
+  const { Now, Instant } = Temporal;
+  const { instant: realInstant, timeZoneId } = Now;
+  const instant = () => {
+    const lane = reader();
+    return lane === null ? realInstant() : Instant.fromEpochNanoseconds(settings.ORIGIN + BigInt(clock.read(lane)));
+  };
+  const zoned = (zone = timeZoneId()) => instant().toZonedDateTimeISO(zone);
+  const own = {
+    instant,
+    zonedDateTimeISO: zoned,
+    plainDateTimeISO: (zone) => zoned(zone).toPlainDateTime(),
+    plainDateISO: (zone) => zoned(zone).toPlainDate(),
+    plainTimeISO: (zone) => zoned(zone).toPlainTime(),
+  };
+  for (const name of Object.keys(own)) {
+    if (name in Now) Now[name] = resemble(own[name], Now[name]);
+  }
 }
 
 function patchPerformance() {
@@ -93,6 +145,8 @@ function patchProcess() {
 
 function install() {
   patchDate();
+  patchIntl();
+  patchTemporal();
   patchPerformance();
   patchProcess();
 }

@@ -26,6 +26,29 @@ const CHECKS = {
   clone: () => assert(structuredClone(new Date(5)).getTime() === 5 && util.types.isDate(structuredClone(new Date()))),
   json: () => assert.strictEqual(JSON.stringify({ at: new Date(0) }), '{"at":"1970-01-01T00:00:00.000Z"}'),
   intl: () => assert.strictEqual(new Intl.DateTimeFormat('en', { timeZone: 'UTC' }).format(new Date(0)), '1/1/1970'),
+  intlNow: () => {
+    const day = new Intl.DateTimeFormat('en', { timeZone: 'UTC' });
+    const { format } = day;
+    assert(format === day.format && format !== new Intl.DateTimeFormat('en').format);
+    assert.deepStrictEqual([format.name, format.length, day.formatToParts.name, day.formatToParts.length], ['', 1, 'formatToParts', 1]);
+    const today = day.format(new Date());
+    assert.deepStrictEqual([format(), day.format(undefined), day.formatToParts().map((one) => one.value).join('')], [today, today, today]);
+    assert.deepStrictEqual([day.format(null), day.format(5)], ['1/1/1970', '1/1/1970']);
+    assert.throws(() => day.format(NaN), RangeError);
+    assert.throws(() => Intl.DateTimeFormat.prototype.format, TypeError);
+    assert.throws(() => day.formatToParts.call({}), TypeError);
+  },
+  temporal: () => {
+    if (typeof Temporal === 'undefined') return;
+    const { Now } = Temporal;
+    assert(Now.instant() instanceof Temporal.Instant && Math.abs(Now.instant().epochMilliseconds - Date.now()) < 1000);
+    assert.strictEqual(Now.zonedDateTimeISO('Asia/Tokyo').timeZoneId, 'Asia/Tokyo');
+    assert.strictEqual(Now.zonedDateTimeISO().timeZoneId, Now.timeZoneId());
+    assert.strictEqual(Now.plainDateISO().toString(), Now.plainDateTimeISO().toPlainDate().toString());
+    assert(Now.plainTimeISO() instanceof Temporal.PlainTime);
+    assert.throws(() => Now.plainDateISO('nowhere'), RangeError);
+    assert.deepStrictEqual([Now.instant.name, Now.plainDateISO.length], ['instant', 0]);
+  },
   inspect: () => assert.strictEqual(util.inspect(new Date(0)), '1970-01-01T00:00:00.000Z'),
   statics: () => assert.deepStrictEqual([Date.UTC(1970, 0), Date.parse('1970-01-01')], [0, 0]),
   fileTimes: () => assert(fs.statSync(__filename).mtime instanceof Date),

@@ -2,9 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { performance as clock } from 'node:perf_hooks';
 
+const shown = new Intl.DateTimeFormat('en', { timeStyle: 'medium' });
+const parts = new Intl.DateTimeFormat('en', { second: 'numeric', fractionalSecondDigits: 3 });
+const temporal = () => (typeof Temporal === 'undefined' ? [] : [
+  Temporal.Now.instant(), Temporal.Now.zonedDateTimeISO('UTC'), Temporal.Now.plainDateTimeISO(),
+  Temporal.Now.plainDateISO(), Temporal.Now.plainTimeISO('Asia/Tokyo'),
+].map(String));
 const read = () => [
   Date.now(), new Date().toISOString(), Date(), performance.now(), clock.now(), performance.timeOrigin,
   process.hrtime(), String(process.hrtime.bigint()), process.uptime(),
+  shown.format(), parts.format(undefined), parts.formatToParts(), ['a'].map(() => parts.format())[0], temporal(),
 ];
 const out = [read()];
 for (let n = 0; n < 3; n++) {
