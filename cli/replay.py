@@ -134,8 +134,8 @@ def command(
     if tape is None and not quiet:
         click.echo(f"tapeproxy: replaying the last tape, {printable(str(path))}", err=True)
     faults = _faults(inject) if inject else ()
-    settings = run.settings(path, agent_argv(ctx), pace=pace, port=port)
-    settings = dataclasses.replace(settings, faults=faults, ask=unlocking.ask, fronts=fronts, java=java)
+    settings = run.settings(path, agent_argv(ctx), pace=pace, port=port, ask=unlocking.ask)
+    settings = dataclasses.replace(settings, faults=faults, fronts=fronts, java=java)
     if own_tape is not None:
         _check_own_tape(path, faulty=bool(faults))
     plan = settings.guard

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tapeproxy.proxy.hintvalues import ToolMode
     from tapeproxy.proxy.replayed import ReplaySettings
     from tapeproxy.proxy.shimming import IoMode
+    from tapeproxy.proxy.unlocking import Ask
 
 _OPTIONS = (
     click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the agent then."),
@@ -65,7 +66,7 @@ _OPTIONS = (
         help="What keeps the agent from the network; auto takes the strongest that this machine grants.",
     ),
     click.option(
-        "--allow", multiple=True, metavar="HOST:PORT", help="What may be reached although it is not on the tape."
+        "--allow", multiple=True, metavar="HOST[:PORT]", help="What may be reached although it is not on the tape."
     ),
     rule_options,
     click.option("--no-taped-rules", is_flag=True, help="Leave out the rules that are on the tape."),
@@ -105,20 +106,32 @@ class RunOptions:
     no_taped_rules: bool
 
     def settings(
-        self, tape: Path, argv: tuple[str, ...], *, pace: float | None = None, port: int = 0
+        self,
+        tape: Path,
+        argv: tuple[str, ...],
+        *,
+        pace: float | None = None,
+        port: int = 0,
+        ask: "Ask | None" = None,
     ) -> "ReplaySettings":
-        """The settings of a replay, with the guard put in force. Raises UsageError.
+        """The settings of a replay, with the guard put in force; `ask` opens an encrypted tape. Raises UsageError.
 
         Call it before there is an event loop or a second thread: it may move the process into a network namespace,
         for good.
         """
-        from tapeproxy.proxy.guard import HostPort, establish
+        from tapeproxy.proxy.guard import establish
         from tapeproxy.proxy.replayed import ReplaySettings
+        from tapeproxy.proxy.unlocking import ask_environment
 
         if self.threads and self.no_shim:
             raise UsageError("--threads is the shim's work", fix="leave out --no-shim")
         rules = given_rules(click.get_current_context())
-        plan = establish(self.guard, [HostPort.parse(place) for place in self.allow], reachable=port != 0)
+        ask, places = ask or ask_environment, []
+        if self.allow:
+            from tapeproxy.proxy.allowed import allowed
+
+            places = allowed(self.allow, tape, ask)
+        plan = establish(self.guard, places, reachable=port != 0)
         return ReplaySettings(
             tape=tape,
             environment=dict(os.environ),
@@ -137,6 +150,7 @@ class RunOptions:
             edges=not self.no_edges,
             rules=rules,
             taped_rules=not self.no_taped_rules,
+            ask=ask,
         )
 
 

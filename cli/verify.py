@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,7 +107,7 @@ def command(
     if times is None:
         _refuse_without_times(ctx, argv)
     path = choose_tape(tape)
-    settings = replace(run.settings(path, argv), ask=unlocking.ask) if times is not None else None
+    settings = run.settings(path, argv, ask=unlocking.ask) if times is not None else None
     demand = demanded(keys, pin)
     verdict = vouched(path, examine(path, unlocking.ask), demand, signature)
     as_wanted = verdict.good or not (keys or pin)

@@ -121,8 +121,12 @@ def test_a_host_that_passes_by_is_refused_in_a_replay_and_called_where_that_is_a
         assert f"--allow {place} has the agent call it" in refused.stderr
         assert len(origin.requests) == 1, "nobody was called"
 
-        allowed = cli.run("replay", "t.tape.jsonl.gz", "--allow", place)
-        assert (allowed.returncode, allowed.stdout) == (0, f"{place} /own\n"), allowed.stderr
+        for words in (place, "127.0.0.1"):
+            allowed = cli.run("replay", "t.tape.jsonl.gz", "--allow", words)
+            assert (allowed.returncode, allowed.stdout) == (0, f"{place} /own\n"), allowed.stderr
+        unknown = cli.run("replay", "t.tape.jsonl.gz", "--allow", "other.test")
+        assert unknown.returncode == 2
+        assert "names no port, and the tape has no note that other.test passed by" in unknown.stderr
 
 
 PRIVATE = """
