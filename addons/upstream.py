@@ -34,7 +34,7 @@ class Upstream:
 
 
 def parse_upstream(url: str) -> Upstream:
-    """Read the URL of an upstream proxy, as HTTPS_PROXY has it. Raises UsageError; never shows the password."""
+    """Read `http[s]://HOST[:PORT]` or `HOST:PORT`, as HTTPS_PROXY has it. Raises UsageError; shows no password."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
@@ -46,6 +46,8 @@ def parse_upstream(url: str) -> Upstream:
         raise UsageError(f"an upstream proxy of the kind {parts.scheme!r} is not supported", fix=_FIX)
     if not parts.hostname or any(c.isspace() for c in parts.netloc):
         raise UsageError("the upstream proxy's URL is broken", fix=_FIX)
+    if port is None and "://" not in url:
+        raise UsageError("the upstream proxy's URL has neither a scheme nor a port", fix=_FIX)
     credentials = b""
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

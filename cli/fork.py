@@ -17,7 +17,7 @@ from tapeproxy.cli.editoptions import edit_options
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.liveoptions import LiveOptions, live_options
 from tapeproxy.cli.newtape import new_tape
-from tapeproxy.cli.recorded import warner, warnings
+from tapeproxy.cli.recorded import astray, warner, warnings
 from tapeproxy.cli.rendering import block, count, printable
 from tapeproxy.cli.replay import Teller
 from tapeproxy.cli.unlocking import Unlocking, unlock_options
@@ -137,6 +137,7 @@ def command(
         if dry_run:
             _tell_plan(parent, prepared, as_json=as_json)
             return 0
+        live.world.warn(environment)
         settings = replace(settings, plan=prepared.plan, edit=prepared.told)
         return _run(settings, prepared, as_json=as_json, quiet=quiet)
 
@@ -159,7 +160,11 @@ def _run(settings: "ForkSettings", prepared: "Prepared", *, as_json: bool, quiet
             click.echo(f"tapeproxy: edit {printable(line)}", err=True)
         click.echo(f"tapeproxy: {printable(describe(settings.guard))}", err=True)
     forked = asyncio.run(run_fork(settings, teller.notice, warner(strict=False)))
-    for line in (*warnings(forked.recorded), *(() if quiet else closing_lines(forked, settings))):
+    for line in (
+        *warnings(forked.recorded),
+        *astray(forked.recorded),
+        *(() if quiet else closing_lines(forked, settings)),
+    ):
         click.echo(f"tapeproxy: {line}", err=True)
     if as_json:
         click.echo(dump(prepared.told | forked.to_json()))

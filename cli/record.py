@@ -12,7 +12,7 @@ from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.leftover import after_recording
 from tapeproxy.cli.newtape import new_tape, record_to_new_tape
-from tapeproxy.cli.recorded import closing_lines, warner, warnings
+from tapeproxy.cli.recorded import astray, closing_lines, warner, warnings
 from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
 from tapeproxy.cli.reverseoption import reverse_option
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
@@ -120,6 +120,7 @@ def command(
     if threads and no_shim:
         raise UsageError("--threads is the shim's work", fix="leave out --no-shim")
     secret = _secret(unlocking, encrypt=encrypt, io=io)
+    world.warn(os.environ)
     outside = _outside() if local else None
     settings = RecordSettings(
         tape=output or new_tape(argv, encrypted=encrypt),
@@ -152,7 +153,8 @@ def command(
         result = record_to_new_tape(settings)
     else:
         result = asyncio.run(record(settings, warner(strict=strict_tape)), loop_factory=loop_for(outside))
-    for line in (*warnings(result), *(() if quiet or result.failure is not None else closing_lines(result, argv))):
+    brief = quiet or result.failure is not None
+    for line in (*warnings(result), *(astray(result) if brief else closing_lines(result, argv))):
         click.echo(f"tapeproxy: {line}", err=True)
     if result.failure is None and settings.redaction.version and secret is None:
         for line in after_recording(result, settings.environment, settings.redaction):

@@ -96,6 +96,13 @@ def closing_lines(result: "Recorded", argv: Sequence[str] = ()) -> Iterator[str]
         yield _why_nothing(result.outcome, argv)
 
 
+def astray(result: "Recorded") -> Iterator[str]:
+    """What failed on our way to the world, which may not have without us; for whoever does not hear closing lines."""
+    ours = {key: n for key, n in result.failed.items() if _advice(key[2])}
+    if ours:
+        yield f"warning: {_endings(ours)}"
+
+
 def _endings(failed: Mapping[tuple[str, str, str], int]) -> str:
     """`3 failed: api.openai.com: certificate verify failed (see --upstream-ca)`; empty when all are complete."""
     left = sum(n for (_, how, _), n in failed.items() if how == _LEFT)
@@ -113,9 +120,12 @@ def _endings(failed: Mapping[tuple[str, str, str], int]) -> str:
 
 def _reason(how: str, error: str) -> str:
     text = _ERRNO.sub("", error) or _HOW.get(how, how)
+    return printable(text[:1].lower() + text[1:].rstrip(".")) + _advice(text)
+
+
+def _advice(text: str) -> str:
     said = text.lower()
-    advice = next((advice for words, advice in _ADVICE if all(word in said for word in words)), "")
-    return printable(text[:1].lower() + text[1:].rstrip(".")) + advice
+    return next((advice for words, advice in _ADVICE if all(word in said for word in words)), "")
 
 
 def _why_nothing(outcome: "Outcome | None", argv: Sequence[str]) -> str:

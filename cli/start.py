@@ -161,6 +161,7 @@ def command(
         rules=rules,
         redaction=_redaction(ctx, recorded=True),
     )
+    world.warn(environment)
     return asyncio.run(_record(settings))
 
 

@@ -95,7 +95,7 @@ def command(
     if output is not None and output.exists():
         raise TapeExistsError("the file exists already", where=str(output), fix="name another")
     from tapeproxy.cli.documents import dump
-    from tapeproxy.cli.recorded import warner, warnings
+    from tapeproxy.cli.recorded import astray, warner, warnings
     from tapeproxy.cli.replay import Teller, write_report
     from tapeproxy.proxy.guard import describe
     from tapeproxy.proxy.updating import UpdateSettings, update
@@ -103,6 +103,8 @@ def command(
     path = choose_tape(tapes[0] if tapes else None)
     if not tapes and not quiet:
         click.echo(f"tapeproxy: updating the last tape, {printable(str(path))}", err=True)
+    if not dry_run:
+        live.world.warn(os.environ)
     settings = UpdateSettings(
         tape=path,
         environment=dict(os.environ),
@@ -128,7 +130,8 @@ def command(
             teller.notice(found)
 
     updated = asyncio.run(update(settings, notice, warner(strict=False)))
-    for line in (*warnings(updated.forked.recorded), *(() if quiet else closing_lines(updated))):
+    recorded = updated.forked.recorded
+    for line in (*warnings(recorded), *astray(recorded), *(() if quiet else closing_lines(updated))):
         click.echo(f"tapeproxy: {line}", err=True)
     written = _finish(updated, path, yes=yes or output is not None, quiet=quiet, as_json=as_json, dry=dry_run)
     code = updated.exit_code or (1 if updated.pending is not None and not written else 0)

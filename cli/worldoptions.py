@@ -1,7 +1,7 @@
 """How the world is reached while recording: the options for proxies, roots, certificates, and what is left alone."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,14 @@ class WorldOptions:
     def given(self) -> bool:
         """Whether anything was."""
         return bool(self.upstream_ca or self.upstream_proxy or self.client_certs or self.no_tape)
+
+    def warn(self, environment: Mapping[str, str]) -> None:
+        """Say at once if the proxy to the world cannot be reached. Raises UsageError where it is none."""
+        from tapeproxy.cli.rendering import printable
+        from tapeproxy.proxy.upstreamprobe import unreachable
+
+        if (why := unreachable(self.upstream_proxy, environment)) is not None:
+            click.echo(f"tapeproxy: warning: {printable(why)}", err=True)
 
 
 def world_options(callback: Callable[..., int]) -> Callable[..., int]:

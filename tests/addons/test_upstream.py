@@ -192,6 +192,8 @@ def test_an_upstream_url(url: str, upstream: Upstream) -> None:
     "url",
     [
         "socks5://me:secret@proxy:1080",
+        "secret",
+        "me:secret@proxy",
         "http://",
         "http://me:secret@proxy:port",
         "",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tapeproxy.cli.recorded import closing_lines, warnings
+from tapeproxy.cli.recorded import astray, closing_lines, warnings
 from tapeproxy.proxy.recorded import Recorded
 from tapeproxy.proxy.supervisor import Outcome, StopCause
 
@@ -93,6 +93,14 @@ def test_what_is_said_even_when_little_is() -> None:
         "stopped the run after 520 ms (--timeout)",
         "the tape is not whole: no space left on device",
     ]
+
+
+def test_what_failed_on_our_way_is_said_even_when_little_is() -> None:
+    failed = {("a", "connect-error", "Certificate verify failed: self-signed"): 2, ("b", "reset", "no"): 1}
+    assert [*astray(recorded(failed=failed))] == [
+        "warning: 2 failed: a: certificate verify failed: self-signed (see --upstream-ca)"
+    ]
+    assert [*astray(recorded(failed={("b", "reset", "no"): 1}))] == []
 
 
 def test_what_passed_untaped_is_said() -> None:

@@ -1,6 +1,7 @@
 """The ways to the wire: as a proxy, by a port in front of a URL, and by that through the proxy. A tape knows none."""
 
 import gzip
+import socket
 import sys
 from pathlib import Path
 
@@ -190,6 +191,28 @@ def test_a_host_that_passes_by_does_so_by_a_front_too(cli: Cli) -> None:
         assert len(origin.requests) == 1, "nobody was called"
     assert refused.returncode == 3
     assert f"--allow 127.0.0.1:{origin.port} has the agent call it" in refused.stderr
+
+
+def test_an_upstream_proxy_that_is_not_there_is_told_of_before_the_agent_runs_and_when_it_has_failed(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    asks = (
+        "import sys, urllib.request as u; print('begun', file=sys.stderr)\ntry: u.urlopen('https://api.example.com')\n"
+    )
+    agent = ["--", sys.executable, "-c", asks + "except OSError: pass"]
+    done = cli.run(
+        "record", "-q", "-o", "t.tape.jsonl.gz", "--upstream-proxy", f"http://u:hunter2@127.0.0.1:{port}", *agent
+    )
+    first, begun, last = done.stderr.splitlines()
+    assert first.startswith(
+        f"tapeproxy: warning: the upstream proxy 127.0.0.1:{port} cannot be reached: connection refused"
+    )
+    assert begun == "begun"
+    assert last.startswith("tapeproxy: warning: 1 failed: api.example.com: ")
+    assert "(see --upstream-proxy)" in last
+    done = cli.run("record", "-o", "u.tape.jsonl.gz", "--upstream-proxy", "proxy", *agent)
+    assert (done.returncode, "begun" in done.stderr) == (2, False)
+    assert "the upstream proxy's URL has neither a scheme nor a port" in done.stderr
 
 
 def test_the_password_of_an_upstream_proxy_is_nowhere(cli: Cli, authority: Authority) -> None:
