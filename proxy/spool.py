@@ -4,14 +4,14 @@ The first ones stay in memory, so of most tapes nothing is ever written. Beyond 
 written out, and then all of an exchange that has ended, to be read back when someone looks at it. A body that stands
 on the tape by reference is not written again: it is kept as the pieces of earlier ones. Should the disk be full, what
 comes after stays in memory.
+
+What only a big tape needs is imported when it comes: every tape has a spool.
 """
 
 import contextlib
 import dataclasses
 import errno
 import itertools
-import pickle
-import tempfile
 import threading
 import weakref
 from array import array
@@ -134,6 +134,8 @@ class Spool:
         """How many exchanges have ended, up to the first that has not."""
         self._likes: dict[int, Like] = {}
         self._bases: dict[int, tuple[_Piece, ...]] = {}
+        self._whole_ones: dict[int, bytes] = {}
+        """Bodies of exchanges in memory, that later ones may be pieces of once they are written."""
 
     def begin(self, exchange: Exchange, like: Like | None) -> None:
         self._items.append(exchange)
@@ -152,6 +154,7 @@ class Spool:
         if self._whole > 0:
             assert isinstance(exchange.request.body, bytes)  # the decoder resolves references
             self._whole -= _weight(exchange) + len(exchange.request.body)
+            self._whole_ones[exchange.index] = exchange.request.body
         elif not self._file.full:
             self._items[exchange.number - 1] = self._put_out(exchange, like)
         self._early.add(exchange.number)
@@ -180,7 +183,7 @@ class Spool:
         """Where the bytes of the request's body are, now that they are written."""
         body = exchange.request.body
         assert isinstance(body, bytes)  # the decoder resolves references
-        base = self._bases.get(like.of) if like is not None else None
+        base = self._base(like.of) if like is not None else None
         if like is None or base is None:
             pieces: tuple[_Piece, ...] = (self._file.put(body),) if body else ()
         else:
@@ -188,10 +191,21 @@ class Spool:
             head = length if like.whole else like.head
             mid = (self._file.put(like.mid),) if like.mid else ()
             pieces = (*_cut(base, 0, head), *mid, *_cut(base, length - like.tail, length))
-        self._bases[exchange.index] = pieces
+        self._remember(exchange.index, pieces)
+        return pieces
+
+    def _base(self, index: int) -> tuple[_Piece, ...] | None:
+        pieces = self._bases.pop(index, None)
+        if pieces is None and (body := self._whole_ones.pop(index, None)) is not None:
+            pieces = (self._file.put(body),)
+        if pieces is not None:
+            self._remember(index, pieces)
+        return pieces
+
+    def _remember(self, index: int, pieces: tuple[_Piece, ...]) -> None:
+        self._bases[index] = pieces
         if len(self._bases) > _BASES:
             del self._bases[next(iter(self._bases))]
-        return pieces
 
 
 def _cut(pieces: Sequence[_Piece], start: int, end: int) -> Iterator[_Piece]:
@@ -217,6 +231,8 @@ def _freeze(exchange: Exchange) -> bytes:
         *(exchange.number, exchange.index, exchange.request, exchange.response, chunks, uploads, exchange.end),
         exchange.frames,
     )
+    import pickle
+
     return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
 
 
@@ -229,6 +245,8 @@ def _thawed(t: int | None, data: "bytes | _Piece", file: "SpoolFile") -> Chunk:
 
 
 def _thaw(data: bytes, file: "SpoolFile") -> Exchange:
+    import pickle
+
     # Nobody else can have written it: the file has no name.
     number, index, request, response, chunks, uploads, end, frames = pickle.loads(data)
     return Exchange(
@@ -279,6 +297,8 @@ class SpoolFile:
     def _flush(self) -> bool:
         with contextlib.suppress(OSError):  # no space: what is pending stays in memory
             if self._file is None:
+                import tempfile
+
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # open as long as the tape is used
                 weakref.finalize(self, self._file.close)
             self._file.seek(self._written)

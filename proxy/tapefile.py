@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _READ = 1 << 18
 _PIECES, _LEAST = 1 << 12, 1 << 6
 """To weigh records, a file is read in so many pieces, but none shorter than that."""
-_SMALL = 1 << 18
-"""A file of fewer bytes is no big tape, however well it was compressed."""
 _BIG = 4 << 20
 _LOCK_TRIES, _LOCK_WAIT = 20, 0.001
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
@@ -281,10 +279,9 @@ def _slices(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 def _shelf(path: Path) -> Shelf | None:
-    # What is decrypted is not written anywhere.
-    if _size(path) < _SMALL or is_locked(path):
+    if is_locked(path):  # what is decrypted is not written anywhere
         return None
-    # Most tapes need none, and are opened faster without.
+    # How much a tape will be, its size does not tell: of bodies like earlier ones it holds what is new.
     from tapeproxy.proxy.spool import Spool
 
     return Spool()

@@ -6,7 +6,7 @@ little is enough.
 """
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tapeproxy.tapes.records import Body, Chunks, Like, Record, Request
 
@@ -16,6 +16,16 @@ MAX_DEPTH = 64
 """References on references: a writer starts over with a whole body before this."""
 MAX_EXPANDED = 8 << 30
 """Bytes of all bodies built from references: readers refuse more, so a writer makes no more."""
+MAX_EXPANSION = 4096
+"""Those bytes against the file's, past the first `FREE_EXPANSION`. A conversation of 800 turns has 300; to come near
+the bound it takes a context of 4 MB that is sent a thousand times, with next to nothing new in it."""
+FREE_EXPANSION = 1 << 30
+MAX_BODY = 256 << 20
+"""Bytes of the bodies of one record: those that are written out have a line to fit on, too."""
+_WHOLE = 32 << 20
+"""In a window of so many bytes bodies are kept as they are, which is the fastest."""
+_PIECES = 2 * MAX_DEPTH + 2
+"""More than a chain of references has."""
 _LEAST = 1 << 10
 """What a short body counts in a window: so many short ones fill it, too."""
 
@@ -54,19 +64,33 @@ class Window:
         return gone
 
 
+def allowance(compressed: int) -> int:
+    """Bytes that all bodies built from references may have, where so many compressed bytes come before."""
+    return min(MAX_EXPANDED, max(FREE_EXPANSION, MAX_EXPANSION * compressed))
+
+
+type _Pieces = tuple[bytes | memoryview, ...]
+"""A body, of which some may be another's, too."""
+
+
 class BodyStore:
     """The bodies seen so far, by record index.
 
-    `limit`: bytes that references may expand to, in all. `forms`: those the head announced; without any, nothing is
-    kept. `window`: the head's; without one all is kept.
+    `limit`: bytes that references may expand to, in all; it may be raised. `record`: those of one record. `forms`:
+    those the head announced; without any, nothing is kept. `window`: the head's; without one all is kept. In a window
+    as a recorder has it, bodies are kept whole; else of one by reference only what is new.
     """
 
-    def __init__(self, limit: int, forms: Collection[str] = FORMS, window: int | None = None) -> None:
-        self._limit = limit
+    def __init__(
+        self, limit: int, forms: Collection[str] = FORMS, window: int | None = None, *, record: int = MAX_BODY
+    ) -> None:
+        self.limit = limit
+        self._most = record
         self._forms = FORMS.intersection(forms)
         self._window = None if window is None else Window(window)
-        self._expanded = 0
-        self._parts: dict[int, tuple[bytes, ...]] = {}
+        self._whole = window is not None and window <= _WHOLE
+        self._expanded = self._of_record = self._rejoined = 0
+        self._parts: dict[int, _Pieces] = {}
         self._depth: dict[int, int] = {}
 
     def keep(self, index: int, bodies: Sequence[Body], *, request: bool = True) -> tuple[bytes, ...]:
@@ -74,28 +98,32 @@ class BodyStore:
 
         `request`: it is a request, not chunks; in a window only those are remembered.
         """
-        depth = 0
+        depth = self._of_record = 0
         out: list[bytes] = []
+        kept: list[bytes | memoryview] = []
         for body in bodies:
             if isinstance(body, Like):
                 depth = max(depth, self._depth.get(body.of, 0) + 1)
-                body = self._resolve(body, depth)
+                pieces = self._resolve(body, depth)
+                body = _joined(pieces)
+                kept += (body,) if self._whole else pieces
+            else:
+                kept.append(body)
             out.append(body)
-        whole = tuple(out)
         if self._forms and (request or self._window is None):
-            self._parts[index] = whole
+            self._parts[index] = tuple(kept)
             if depth:
                 self._depth[index] = depth
-            self._forget(index, whole)
-        return whole
+            self._forget(index, sum(map(len, out)))
+        return tuple(out)
 
-    def _forget(self, index: int, whole: tuple[bytes, ...]) -> None:
+    def _forget(self, index: int, size: int) -> None:
         if self._window is not None:
-            for gone in self._window.take(index, sum(map(len, whole))):
+            for gone in self._window.take(index, size):
                 del self._parts[gone]
                 self._depth.pop(gone, None)
 
-    def _resolve(self, body: Like, depth: int) -> bytes:
+    def _resolve(self, body: Like, depth: int) -> _Pieces:
         if _form(body) not in self._forms:
             raise ValueError(f"its form is {_form(body)!r}, which the head's must does not announce")
         if body.of not in self._parts:
@@ -103,21 +131,47 @@ class BodyStore:
             raise ValueError(f"it refers to record {body.of}, which is not {what}")
         if depth > MAX_DEPTH:
             raise ValueError(f"it refers through more than {MAX_DEPTH} records")
-        whole = body.resolve(self._join(body.of))
-        if not body.whole:
-            self._grow(len(whole))
-        return whole
+        base = self._base(body.of)
+        length = sum(map(len, base))
+        size = body.size(length)
+        self._of_record += size
+        if self._of_record > self._most:
+            raise ValueError(f"the references of one record expand to more than {self._most} bytes")
+        self._grow(size)
+        if body.whole:
+            return base
+        return (*_cut(base, 0, body.head), body.mid, *_cut(base, length - body.tail, length))
 
-    def _join(self, index: int) -> bytes:
+    def _base(self, index: int) -> _Pieces:
+        """The body that is referred to, in few pieces."""
         parts = self._parts[index]
-        if len(parts) == 1:
-            return parts[0]
-        joined = b"".join(parts)
-        self._grow(len(joined))
-        self._parts[index] = (joined,)
-        return joined
+        if len(parts) == 1 or (index in self._depth and len(parts) <= _PIECES):
+            return parts
+        # Many parts of a record of chunks: joined once.
+        self._grow(size := sum(map(len, parts)))
+        if index in self._depth:
+            self._rejoined += size
+            if self._rejoined > self._most:
+                raise ValueError(f"more than {self._most} bytes are joined from references to be referred to")
+        self._parts[index] = (b"".join(parts),)
+        return self._parts[index]
 
     def _grow(self, size: int) -> None:
         self._expanded += size
-        if self._expanded > self._limit:
-            raise ValueError(f"the references expand to more than {self._limit} bytes")
+        if self._expanded > self.limit:
+            raise ValueError(f"the references expand to more than {self.limit} bytes: refused as a decompression bomb")
+
+
+def _joined(pieces: _Pieces) -> bytes:
+    first = pieces[0] if len(pieces) == 1 else None
+    return first if isinstance(first, bytes) else b"".join(pieces)
+
+
+def _cut(pieces: _Pieces, start: int, end: int) -> Iterator[bytes | memoryview]:
+    """The bytes from `start` to `end`, none of them copied."""
+    for piece in pieces:
+        size = len(piece)
+        first, last = max(start, 0), min(end, size)
+        if first < last:
+            yield piece if last - first == size else memoryview(piece)[first:last]
+        start, end = start - size, end - size

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from blake3 import blake3
 
-from tapeproxy.tapes.bodies import FORMS, MAX_EXPANDED, BodyStore
+from tapeproxy.tapes.bodies import FORMS, MAX_EXPANDED, BodyStore, allowance
 from tapeproxy.tapes.chain import MAX_LINE, START, link, open_line
 from tapeproxy.tapes.errors import Place, TapeFormatError
 from tapeproxy.tapes.gzipping import MAX_RATIO, Inflater, stored_member
@@ -235,6 +235,7 @@ class TapeDecoder:
         self._hash = digest
 
     def _build(self, obj: Json) -> tuple[Record, Like | None]:
+        self._bodies.limit = min(self._limits.bodies, allowance(self._inflater.consumed))
         try:
             record = parse_record(obj)
             if isinstance(record, Request):

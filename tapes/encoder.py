@@ -63,7 +63,7 @@ class TapeEncoder:
         if self._sealed:
             raise ValueError("the tape is sealed")
         if self._likes is not None and isinstance(record, Request):
-            plan = self._likes.plan(record)
+            plan = self._likes.plan(record, self._deflater.written)
             line = self._line(dataclasses.replace(record, body=plan.body) if plan.depth else record)
             self._likes.keep(self.index, record, plan)
         else:

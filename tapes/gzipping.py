@@ -26,7 +26,8 @@ class Deflater:
         self._stream = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
         self._crc = 0
         self._size = 0
-        self._written = 0
+        self.written = 0
+        """Bytes that were ready so far."""
         self._pending: list[bytes] = []
         self._emit(HEADER)
 
@@ -57,14 +58,14 @@ class Deflater:
         return self._take()
 
     def _pad(self) -> None:
-        if self._size > MAX_RATIO * self._written:
+        if self._size > MAX_RATIO * self.written:
             self._emit(self._stream.flush(zlib.Z_SYNC_FLUSH))
-            short = self._size // MAX_RATIO - self._written
+            short = self._size // MAX_RATIO - self.written
             self._emit(_PADDING * (short // len(_PADDING) + 1))
 
     def _emit(self, data: bytes) -> None:
         if data:
-            self._written += len(data)
+            self.written += len(data)
             self._pending.append(data)
 
     def _take(self) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tapeproxy.tapes.bodies import MAX_DEPTH, MAX_EXPANDED, Window
+from tapeproxy.tapes.bodies import MAX_DEPTH, Window, allowance
 from tapeproxy.tapes.records import Body, Like, Request
 from tapeproxy.tapes.wording import shared_ends
 
@@ -69,12 +69,15 @@ class Likes:
         self._places: dict[tuple[bytes, bytes], deque[_Base]] = {}
         self._expanded = 0
 
-    def plan(self, request: Request) -> Plan:
-        """Decide how to write a request's body. Raises ValueError for one that is a reference already."""
+    def plan(self, request: Request, compressed: int = 0) -> Plan:
+        """Decide how to write a request's body, behind so many bytes of the file.
+
+        Raises ValueError for one that is a reference already.
+        """
         body = request.body
         if isinstance(body, Like):
             raise ValueError("the references on a tape with a window are its encoder's own")
-        if len(body) < LEAST_SHARED or self._expanded + len(body) > MAX_EXPANDED:
+        if len(body) < LEAST_SHARED or self._expanded + len(body) > allowance(compressed):
             return Plan(body)
         found = _nearest(body, self._candidates(request))
         if found is None:

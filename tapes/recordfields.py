@@ -21,13 +21,13 @@ class Like:
     tail: int = 0
     whole: bool = False
 
-    def resolve(self, base: bytes) -> bytes:
-        """Build the body from the body of record `of`. Raises ValueError when the cuts lie outside it."""
+    def size(self, base: int) -> int:
+        """Bytes of the body, where that of record `of` has `base`. Raises ValueError when the cuts lie outside it."""
         if self.whole:
             return base
-        if self.head + self.tail > len(base):
-            raise ValueError(f"cuts {self.head}+{self.tail} bytes from a body of {len(base)}")
-        return base[: self.head] + self.mid + (base[len(base) - self.tail :] if self.tail else b"")
+        if self.head + self.tail > base:
+            raise ValueError(f"cuts {self.head}+{self.tail} bytes from a body of {base}")
+        return self.head + len(self.mid) + self.tail
 
 
 type Body = bytes | Like

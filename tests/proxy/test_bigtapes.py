@@ -103,6 +103,20 @@ def test_60_mb_are_read_in_little_memory(job: str, most: int, small: Path, big: 
     assert growth_mb(job, small, big) < most
 
 
+@pytest.fixture(scope="module")
+def expanding(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten kilobytes that hold 80 MB of bodies: each but the first is mostly an earlier one."""
+    bodies = (b"0" * (4 << 20) + b"%d" % n for n in range(20))
+    head = replace(WHOLE, must=("like",), window=WINDOW)
+    return write(tmp_path_factory.mktemp("expanding") / "expanding.tape.jsonl.gz", bodies, head)
+
+
+@pytest.mark.parametrize("job", ["show", "replay"])
+def test_a_short_file_with_much_in_it_is_read_in_little_memory(job: str, small: Path, expanding: Path) -> None:
+    assert expanding.stat().st_size < 1 << 17
+    assert growth_mb(job, small, expanding) < 48
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("job", ["verify", "sizes", "ls", "show", "replay"])
 @pytest.mark.parametrize("window", [None, WINDOW])

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,21 +48,49 @@ def test_what_references_expand_to_is_limited_in_all() -> None:
         store.keep(11, (Like(0, 1),))
 
 
-def test_whole_references_cost_nothing() -> None:
+def test_whole_references_take_no_memory_and_count() -> None:
     store = BodyStore(10_000)
     store.keep(0, (b"x" * 1000,))
     (first,) = store.keep(1, (Like(0, whole=True),))
-    for index in range(2, 100):
+    for index in range(2, 11):
         assert store.keep(index, (Like(0, whole=True),))[0] is first
+    with pytest.raises(ValueError, match="expand to more than 10000 bytes"):  # whoever looks at them joins them
+        store.keep(11, (Like(0, whole=True),))
 
 
 def test_joining_a_records_parts_counts_and_is_done_once() -> None:
-    store = BodyStore(2500)
+    store = BodyStore(6500)
     store.keep(0, (b"x" * 1000, b"y" * 1000))
     (first,) = store.keep(1, (Like(0, whole=True),))
     assert store.keep(2, (Like(0, whole=True),))[0] is first
     store.keep(3, (b"x" * 1000, b"y" * 1000))
-    with pytest.raises(ValueError, match="expand to more than 2500"):
+    with pytest.raises(ValueError, match="expand to more than 6500"):
+        store.keep(4, (Like(3, whole=True),))
+
+
+def test_without_a_window_no_more_is_kept_than_what_is_new() -> None:
+    store, base = BodyStore(1 << 30), b"x" * 1_000_000
+    tracemalloc.start()
+    try:
+        store.keep(0, (base,))
+        for index in range(1, MAX_DEPTH):
+            new = store.keep(index, (Like(index - 1, 500_000, b"new", 500_000 + 3 * (index - 1)),))
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert new == (b"x" * 500_000 + b"new" * (MAX_DEPTH - 1) + b"x" * 500_000,)
+    assert held < 3_000_000, "the last one, and what is new in each"
+
+
+def test_the_references_of_one_record_have_a_limit() -> None:
+    store = BodyStore(1 << 30, record=200_000)
+    store.keep(0, (b"x" * 1000,))
+    parts = store.keep(1, (Like(0, whole=True),) * 150, request=False)
+    with pytest.raises(ValueError, match="of one record expand to more than 200000 bytes"):
+        store.keep(2, (Like(0, whole=True),) * 201, request=False)
+    assert store.keep(2, (Like(1, whole=True),)) == (b"".join(parts),)
+    store.keep(3, (Like(0, whole=True),) * 150, request=False)
+    with pytest.raises(ValueError, match="more than 200000 bytes are joined from references"):
         store.keep(4, (Like(3, whole=True),))
 
 

@@ -388,6 +388,25 @@ def test_a_like_bomb_is_refused() -> None:
     fails(zipped(*chained(*deep)), "through more than 64 records", 67)
 
 
+@pytest.mark.parametrize("window", [None, 1 << 40])
+def test_references_to_one_large_body_are_no_bomb_that_goes_off(window: int | None) -> None:
+    again = ASK | {"body": {"like": 1, "head": 12 << 20, "tail": 0, "mid": "y"}}
+    data = zipped(*chained(START | {"window": window}, ASK | {"body": "0" * (12 << 20)}, *[again] * 100))
+    decoder = TapeDecoder()
+    seen = 0
+    tracemalloc.start()
+    try:
+        with pytest.raises(TapeFormatError, match="expand to more than 1073741824 bytes: refused as a decompression"):
+            for at in range(0, len(data), 1 << 16):
+                for _ in decoder.feed(data[at : at + (1 << 16)]):
+                    seen += 1
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert seen == 87
+    assert peak < 256 << 20
+
+
 def test_bodies_are_kept_only_for_tapes_that_announce_references() -> None:
     peaks = []
     for must in ((), ("like",)):

@@ -159,6 +159,17 @@ def test_a_refused_record_leaves_no_trace() -> None:
     assert [entry.record for entry in read(data)[0][1:-1:2]] == [ask(chat(OLD, "a")), ask(chat(OLD, "a", "b"))]
 
 
+def test_references_expand_no_further_than_a_reader_follows() -> None:
+    likes, request = Likes(WINDOW), ask(OLD.encode() * 4000)  # 11 MB
+    for index in range(1, 121):
+        plan = likes.plan(request, 40_000)
+        if index < 48:
+            assert bool(plan.depth) == (index > 1)
+        likes.keep(index, request, plan)
+    assert not plan.depth, "1 GiB is enough for 40 KB"
+    assert likes.plan(request, 1 << 20).depth
+
+
 @pytest.mark.parametrize("head", [Head(started_at="x", must=("like",)), Head(started_at="x", window=WINDOW)])
 def test_without_a_window_or_its_announcement_bodies_are_whole(head: Head) -> None:
     requests = [ask(chat(OLD)), ask(chat(OLD))]

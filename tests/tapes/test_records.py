@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from tapeproxy.tapes.bodies import BodyStore
 from tapeproxy.tapes.parsing import parse_body, parse_record
 from tapeproxy.tapes.records import (
     Chunks,
@@ -221,10 +222,14 @@ def test_text_that_stands_for_no_bytes_is_refused() -> None:
     ],
 )
 def test_like_takes_both_ends(like: Like, expected: bytes) -> None:
-    assert like.resolve(b"abcdef") == expected
+    assert like.size(6) == len(expected)
+    for window in (None, 10_000):
+        store = BodyStore(100, window=window)
+        store.keep(0, (b"abcdef",))
+        assert store.keep(1, (like,)) == (expected,)
 
 
 @pytest.mark.parametrize("like", [Like(0, 7), Like(0, 0, b"", 7), Like(0, 4, b"", 3)])
 def test_like_may_not_cut_outside_or_twice(like: Like) -> None:
     with pytest.raises(ValueError, match="from a body of 6"):
-        like.resolve(b"abcdef")
+        like.size(6)
