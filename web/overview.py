@@ -30,6 +30,10 @@ WORDS: Final = 120
 """Characters of a label."""
 MARKS: Final = 20_000
 """Readings of clock and files, and notes, that get a mark."""
+_LABEL: Final = (
+    *("number", "dialect", "model", "tokens_in", "tokens_out", "tokens_cached", "tokens_written"),
+    *("words", "said", "error", "mcp"),
+)
 
 
 def outline(tape: Tape, ending: Ending | None, name: str, *, only: Collection[int] | None = None) -> Json:
@@ -59,34 +63,37 @@ def labels(exchanges: Iterable[Exchange]) -> Json:
 
     `mcp`: method and name of a message of MCP; `error` of one is that it failed, `dialect` and `model` are None.
     """
-    names = (
-        *("number", "dialect", "model", "tokens_in", "tokens_out", "tokens_cached", "tokens_written"),
-        *("words", "said", "error", "mcp"),
-    )
-    columns: dict[str, list[Any]] = {name: [] for name in names}
+    columns: dict[str, list[Any]] = {name: [] for name in _LABEL}
     for exchange in exchanges:
         if (call := read_call(exchange)) is not None:
-            row = _call_label(exchange.number, call)
+            label = _call_label(call)
         elif (message := read_mcp(exchange)) is not None:
-            row = _mcp_label(exchange.number, message)
+            label = _mcp_label(message)
         else:
             continue
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
+        for name, column in columns.items():
+            column.append(exchange.number if name == "number" else label.get(name))
     return columns
 
 
-def _call_label(number: int, call: Call) -> tuple[Any, ...]:
-    said = "" if call.answer is None else _few(_message_words(call.answer))
-    tokens = (call.tokens_in, call.tokens_out, call.tokens_cached, call.tokens_written)
-    return number, call.dialect, call.model, *tokens, _last_words(call), said, call.error, None
+def _call_label(call: Call) -> Json:
+    return {
+        "dialect": call.dialect,
+        "model": call.model,
+        "tokens_in": call.tokens_in,
+        "tokens_out": call.tokens_out,
+        "tokens_cached": call.tokens_cached,
+        "tokens_written": call.tokens_written,
+        "words": _last_words(call),
+        "said": "" if call.answer is None else _few(_message_words(call.answer)),
+        "error": call.error,
+    }
 
 
-def _mcp_label(number: int, message: McpCall) -> tuple[Any, ...]:
+def _mcp_label(message: McpCall) -> Json:
     said = _few(message.result or "")
-    title = " ".join(filter(None, (message.method, message.name)))
-    error = said if message.error else None
-    return number, *(None,) * 6, _few(message.arguments), said, error, _few(title)
+    title = _few(" ".join(filter(None, (message.method, message.name))))
+    return {"words": _few(message.arguments), "said": said, "error": said if message.error else None, "mcp": title}
 
 
 def ranks(causality: Causality) -> Json:

@@ -312,7 +312,7 @@
 
   function step(page, by, inLane) {
     var state = page.store.get(), rows = page.rows;
-    if (inLane && state.number !== null) {
+    if (inLane && page.model.byNumber.has(state.number)) {
       var lane = page.model.byNumber.get(state.number).lane;
       rows = rows.filter(function (row) { return row.lane === lane; });
     }
