@@ -7,10 +7,10 @@ PYTEST_ARGS ?=
 # More workers than most machines of CI have cores: much of the suite waits for processes. `make test JOBS=0` runs in one.
 JOBS ?= 3
 
-.PHONY: install test demo lint types check bench soak matrix lock clean help
+.PHONY: install test demo lint types check bench bench-viewer soak matrix lock clean help
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/.ready: bootstrap.sh requirements.lock pyproject.toml
 	./bootstrap.sh $(VENV)
@@ -63,6 +63,9 @@ matrix: install $(MATRIX)/.ready .matrix/node/.ready ## record and replay every 
 
 bench: install ## measure against peers, side by side; writes docs/BENCHMARKS.md
 	$(PY) -m bench
+
+bench-viewer: install ## how fast the viewer's page of a run of 20,000 exchanges is; needs Chromium
+	$(PY) bench/viewer.py
 
 lock: ## pin every dependency with its hashes (needs uv)
 	uv pip compile --universal --python-version 3.12 --generate-hashes -q \

@@ -4,7 +4,7 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tapeproxy.proxy.growing import GrowingTape
@@ -40,6 +40,8 @@ class ShownTape:
         """The first number of what is there now: who knows an older one has to be told everything."""
         self._changed: dict[int, int] = {}
         """Of each exchange that came or grew while we looked, when that was."""
+        self._kept: dict[str, str] = {}
+        self._making = threading.Lock()
 
     def look(self) -> Looked:
         with self._lock:
@@ -59,6 +61,19 @@ class ShownTape:
             if serial < self._base:
                 return self._serial, None, looked
             return self._serial, frozenset(number for number, at in self._changed.items() if at > serial), looked
+
+    def kept(self, what: str, make: Callable[[Looked], str]) -> str:
+        looked = self.look()
+        if looked.ending is None:
+            return make(looked)
+        with self._making:  # who asks for the same meanwhile gets it as soon as it is there
+            known = self._kept.get(what) if looked is self._whole else None
+            if known is None:
+                known = make(looked)
+                with self._lock:
+                    if looked is self._whole:
+                        self._kept[what] = known
+            return known
 
     def causality(self) -> Causality:
         with self._ordering:
@@ -106,6 +121,7 @@ class ShownTape:
     def _forget(self) -> None:
         self._growing = self._whole = self._mark = self._causality = None
         self._changed.clear()
+        self._kept = {}
         self._serial += 1
         self._base = self._serial
 

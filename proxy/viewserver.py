@@ -21,6 +21,7 @@ from tapeproxy.proxy.viewforks import ForkingFolder
 from tapeproxy.tapes.errors import TapeproxyError, UsageError
 from tapeproxy.web.app import make_app
 from tapeproxy.web.library import NotThereError
+from tapeproxy.web.tapeapi import outline_of, ranks_of
 
 _HOST = "127.0.0.1"
 
@@ -85,7 +86,9 @@ class ViewServer:
         with contextlib.suppress(TapeproxyError, NotThereError, OSError):
             name = next((row.name for row in self._library.listed() if not row.recording), None)
             if name is not None and not is_locked(self._library.path(name)):
-                self._library.open(name).causality()
+                shown = self._library.open(name)
+                outline_of(shown, name)  # the page needs it first
+                ranks_of(shown)
 
     def stop(self) -> None:
         """Have `run` return, from any thread."""

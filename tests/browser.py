@@ -51,9 +51,9 @@ class Watched:
             self.said.append(f"request: {url}")
 
 
-def until(page: Page, script: str) -> None:
+def until(page: Page, script: str, turns: int = 1000) -> None:
     """Wait until an expression is true. Playwright's own way needs `eval`, which the page's policy forbids."""
-    for _ in range(1000):
+    for _ in range(turns):
         if page.evaluate(script):
             return
         page.wait_for_timeout(10)

@@ -9,8 +9,8 @@ from typing import Final
 _HERE: Final = Path(__file__).parent
 SCRIPTS: Final = (
     *("vendor/htm-preact.js", "vendor/noble-blake3.js"),
-    *("static/base.js", "static/searching.js", "static/source.js", "static/model.js", "static/lanes.js"),
-    "static/verify.js",
+    *("static/base.js", "static/searching.js", "static/source.js", "static/model.js"),
+    *("static/pixels.js", "static/lanes.js", "static/verify.js"),
     *(
         "static/stream.js",
         "static/detail.js",

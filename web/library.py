@@ -1,6 +1,6 @@
 """What the page's server asks of whoever has the tapes and runs forks: the interface, no implementation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -80,6 +80,11 @@ class Shown(Protocol):
 
         Whoever follows a tape begins with 0. Raises TapeproxyError.
         """
+        ...
+
+    def kept(self, what: str, make: Callable[[Looked], str]) -> str:
+        """What `make` tells of the tape as it is now. Of one that has ended it is remembered as `what`, until the tape
+        is another one. Raises TapeproxyError."""
         ...
 
     def causality(self) -> Causality:

@@ -38,21 +38,23 @@ _LABEL: Final = (
 
 def outline(tape: Tape, ending: Ending | None, name: str, *, only: Collection[int] | None = None) -> Json:
     """The tape, its lanes, and its exchanges, or `only` those of these numbers. `ending` None: it is being recorded."""
-    lanes = lane_ids(tape)
-    places = {lane: at for at, lane in enumerate(lanes)}
     exchanges = outlines(tape.exchanges) if only is None else (tape.exchanges[number - 1] for number in sorted(only))
+    rows = _rows(exchanges)  # each exchange of a big tape is read from the disk: once
+    asking = set(rows["lane"]) if only is None else {one.request.lane or "" for one in outlines(tape.exchanges)}
+    lanes = _lane_ids(tape, asking)
+    places = {lane: at for at, lane in enumerate(lanes)}
+    rows["lane"] = [places.get(lane, 0) for lane in rows["lane"]]
     return {
         "tape": _about(tape, ending, name),
         "lanes": [*_lanes(tape, lanes)],
-        "rows": _rows(exchanges, places),
+        "rows": rows,
         "edges": _edges(tape, places),
         "marks": _marks(tape, places),
     }
 
 
-def lane_ids(tape: Tape) -> list[str]:
+def _lane_ids(tape: Tape, asking: set[str]) -> list[str]:
     """The lanes of the page from top to bottom; the empty one is that of requests of nobody."""
-    asking = {one.request.lane or "" for one in outlines(tape.exchanges)}
     told = {lane.id for lane in tape.lanes if lane.name} | {value.lane for _, value in tape.values}
     shown = asking | {lane for lane in told if lane}
     return sorted(shown, key=depth_first)
@@ -148,7 +150,8 @@ def _lanes(tape: Tape, lanes: Sequence[str]) -> Iterator[Json]:
         }
 
 
-def _rows(exchanges: Iterable[Exchange], lanes: dict[str, int]) -> Json:
+def _rows(exchanges: Iterable[Exchange]) -> Json:
+    """Columns of exchanges; `lane` is still the lane itself."""
     hosts: dict[str, int] = {}
     columns: dict[str, list[Any]] = {
         name: []
@@ -166,7 +169,7 @@ def _rows(exchanges: Iterable[Exchange], lanes: dict[str, int]) -> Json:
         step = 1 + (len(times) - 1) // TICKS if times else 1
         row = (
             exchange.number,
-            lanes.get(request.lane or "", 0),
+            request.lane or "",
             request.n,
             _us(request.t),
             began,

@@ -12,7 +12,7 @@ from tapeproxy.tapes.why import Provenance
 from tapeproxy.tapes.whydocuments import why_document
 from tapeproxy.tapes.whyspans import Wanted
 from tapeproxy.web.details import details
-from tapeproxy.web.library import Library, NotThereError
+from tapeproxy.web.library import Library, Looked, NotThereError, Shown
 from tapeproxy.web.liveline import place_in
 from tapeproxy.web.overview import labels, outline, ranks
 from tapeproxy.web.replies import as_json, dump, number_of
@@ -20,6 +20,23 @@ from tapeproxy.web.searching import find
 
 _LABELS: Final = 1000
 _LONGEST_SEARCH: Final = 1000
+
+
+def outline_of(shown: Shown, name: str) -> str:
+    """The outline of a tape as JSON, with the place from where a page follows it if it grows."""
+    serial, _, _ = shown.since(0)
+
+    def make(looked: Looked) -> str:
+        document = outline(looked.tape, looked.ending, name)
+        document["tape"]["at"] = place_in(shown, serial)
+        return dump(document)
+
+    return shown.kept("outline", make)
+
+
+def ranks_of(shown: Shown) -> str:
+    """The causal ranks of a tape's exchanges as JSON."""
+    return shown.kept("ranks", lambda _: dump(ranks(shown.causality())))
 
 
 class TapeApi:
@@ -45,20 +62,11 @@ class TapeApi:
     async def outline(self, request: Request) -> Response:
         name = request.path_params["name"]
 
-        def make() -> str:
-            shown = self._library.open(name)
-            serial, _, looked = shown.since(0)
-            document = outline(looked.tape, looked.ending, name)
-            document["tape"]["at"] = place_in(shown, serial)  # from where a page follows a tape that grows
-            return dump(document)
-
-        return as_json(await run_in_threadpool(make))
+        return as_json(await run_in_threadpool(lambda: outline_of(self._library.open(name), name)))
 
     async def ranks(self, request: Request) -> Response:
-        def make() -> str:
-            return dump(ranks(self._library.open(request.path_params["name"]).causality()))
-
-        return as_json(await run_in_threadpool(make))
+        name = request.path_params["name"]
+        return as_json(await run_in_threadpool(lambda: ranks_of(self._library.open(name))))
 
     async def labels(self, request: Request) -> Response:
         first = number_of(request, "from", 1)

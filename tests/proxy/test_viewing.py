@@ -15,7 +15,7 @@ from tapeproxy.proxy.viewing import TapeFolder
 from tapeproxy.tapes.decoder import TapeDecoder
 from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.exchanges import assemble
-from tapeproxy.web.library import NotThereError
+from tapeproxy.web.library import Looked, NotThereError
 
 NAME = "one.tape.jsonl.gz"
 SAMPLE = agentruns.sample("m")
@@ -179,3 +179,22 @@ def test_one_tape_alone_has_no_neighbours(path: Path) -> None:
     agentruns.write_tape(path, SAMPLE)
     agentruns.write_tape(path.with_name("next.jsonl.gz"), SAMPLE)
     assert [*TapeFolder(path).paths()] == [NAME]
+
+
+def test_what_was_told_of_a_tape_that_ended_is_remembered_until_it_is_another_one(path: Path) -> None:
+    tape = writer(path)
+    add(tape, 1)
+    shown, made = folder(path).open(NAME), 0
+
+    def tell(looked: Looked) -> str:
+        nonlocal made
+        made += 1
+        return f"{len(looked.tape.exchanges)}, {made}"
+
+    assert [shown.kept("count", tell) for _ in range(2)] == ["1, 1", "1, 2"], "it may grow"
+    add(tape, len(SAMPLE) - 1, 1)
+    tape.seal(trace="", outcome="exited")
+    assert [shown.kept("count", tell) for _ in range(2)] == ["4, 3", "4, 3"]
+    assert shown.kept("other", tell) == "4, 4"
+    replaced(path)
+    assert shown.kept("count", tell) == "1, 5"

@@ -143,7 +143,7 @@
   }
 
   function Bar(props) {
-    var model = props.model, state = props.state, store = props.store, tape = model.tape, sum = model.totals(props.rows);
+    var model = props.model, state = props.state, store = props.store, tape = model.tape, sum = hooks.useMemo(function () { return model.totals(props.rows); }, [props.rows, props.version, tp.table]);
     async function look(event) {
       event.preventDefault();
       var text = event.target.elements[0].value.trim();
@@ -202,7 +202,7 @@
     return html`<div class="list" ref=${box} role="listbox" tabindex="0" aria-label="exchanges" aria-activedescendant=${props.number === null ? null : 'row-' + props.number} onScroll=${function (event) { pair[1]({ top: event.target.scrollTop, height: event.target.clientHeight }); }}>
       <div class="whole" style=${{ height: rows.length * ROW + 'px' }}>
         ${rows.slice(first, last).map(function (row, at) {
-          return html`<div key=${row.number} id=${'row-' + row.number} class=${'row' + (row.number === props.number ? ' chosen' : '') + (model.failed(row) ? ' failed' : '') + (row.number === props.marked ? ' marked' : '')} role="option" aria-selected=${row.number === props.number} style=${{ top: (first + at) * ROW + 'px' }} onClick=${function () { props.pick(row.number); }}>
+          return html`<div key=${(first + at) % 256} id=${'row-' + row.number} class=${'row' + (row.number === props.number ? ' chosen' : '') + (model.failed(row) ? ' failed' : '') + (row.number === props.marked ? ' marked' : '')} role="option" aria-selected=${row.number === props.number} style=${{ top: (first + at) * ROW + 'px' }} onClick=${function () { props.pick(row.number); }}>
             <span class="n">${row.label}</span><span class=${'dot ' + (model.failed(row) ? 'failed' : row.source || (row.dialect ? 'llm' : row.inside ? 'inside' : 'recorded'))}></span>
             <span class="status">${row.status || row.how || '…'}</span>
             <span class="what">${tp.spelled(row.model || row.mcp || row.method + ' ' + row.path)}</span>

@@ -15,6 +15,10 @@ tp.Lanes = class {
     this.branch = new Set();
     this.shown = null;        // null: all; else a Set of numbers that the filter leaves
     this.due = false;
+    this.base = document.createElement('canvas');  // all but what the chosen exchange changes
+    this.stale = true;
+    this.pixels = new tp.Pixels();
+    this.shape = model.shape;
     this.frames = [];         // ms of main-thread work of the last drawings
     this.gutter = 170;
     this.causal = null;       // {past, future}: of each lane, rows before the one and from the other on; the rest is dimmed
@@ -26,7 +30,7 @@ tp.Lanes = class {
     canvas.addEventListener('mousemove', function (event) { self.hover(event); });
     canvas.addEventListener('mouseleave', function () { self.say(null); });
     new ResizeObserver(function () { self.draw(); }).observe(canvas.parentNode);
-    model.changed.watch(function () { self.grown(); });
+    model.changed.watch(function (state) { self.grown(state.shape); });
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', function () { self.colours = null; self.draw(); });
     this.hinted = document.createElement('div');
     this.hinted.className = 'hint';
@@ -53,7 +57,10 @@ tp.Lanes = class {
     this.draw();
   }
 
-  grown() {
+  /* There is more of the tape, or (the `shape` as it was) other labels and colours. */
+  grown(shape) {
+    if (shape === this.shape) { this.draw(); return; }
+    this.shape = shape;
     this.tall = null;
     if (this.fitted !== false) this.fit(); else this.draw();
   }
@@ -96,6 +103,12 @@ tp.Lanes = class {
   }
 
   draw() {
+    this.stale = true;
+    this.drawChosen();
+  }
+
+  /* Another exchange is chosen, and nothing else is new. */
+  drawChosen() {
     if (this.due) return;
     this.due = true;
     var self = this;
@@ -141,14 +154,37 @@ tp.Lanes = class {
     this.height = canvas.clientHeight;
     this.gutter = Math.min(170, Math.max(60, Math.round(this.width * 0.22)));
     if (canvas.width !== Math.round(this.width * ratio) || canvas.height !== Math.round(this.height * ratio)) {
-      canvas.width = Math.round(this.width * ratio);
-      canvas.height = Math.round(this.height * ratio);
+      canvas.width = this.base.width = Math.round(this.width * ratio);
+      canvas.height = this.base.height = Math.round(this.height * ratio);
+      this.stale = true;
     }
-    var pen = canvas.getContext('2d'), colours = this.palette();
+    if (!canvas.width || !canvas.height) return;
+    if (this.stale) this.paintBase(ratio);
+    this.stale = false;
+    var pen = canvas.getContext('2d');
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(this.base, 0, 0);
+    this.prepare(pen, ratio);
+    pen.save();
+    pen.beginPath();
+    pen.rect(this.gutter - 4, 16, this.width, this.height);
+    pen.clip();
+    this.paintOwnEdges(pen);
+    this.paintChosen(pen);
+    pen.restore();
+  }
+
+  prepare(pen, ratio) {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, this.width, this.height);
     pen.font = '11px ui-sans-serif, system-ui, sans-serif';
     pen.textBaseline = 'middle';
+  }
+
+  paintBase(ratio) {
+    var pen = this.base.getContext('2d'), colours = this.palette(), wide = [];
+    this.prepare(pen, ratio);
+    this.pixels.begin(this.base, pen, ratio);
     this.placed = this.places();
     this.full = this.tallness();
     this.top = Math.max(0, Math.min(this.top, this.full - this.height));
@@ -156,11 +192,13 @@ tp.Lanes = class {
     for (var at = 0; at < this.placed.length; at++) {
       var place = this.placed[at], y = place.y - this.top;
       if (y + place.height < 0 || y > this.height) continue;
-      if (at % 2) { pen.fillStyle = colours.stripe; pen.fillRect(0, y, this.width, place.height); }
-      this.paintLane(pen, place, y);
+      if (at % 2) this.pixels.fill(0, y, this.width, place.height, colours.stripe, 1);
+      this.paintLane(place, y, wide);
     }
+    this.paintMarks();
+    this.pixels.put(pen);
+    for (var bar of wide) this.paintBar(pen, bar, colours);
     this.paintEdges(pen);
-    this.paintMarks(pen);
     this.paintGutter(pen);
     this.paintAxis(pen);
     if (this.full > this.height + 1) {
@@ -178,44 +216,61 @@ tp.Lanes = class {
     return !lane || !(row.turn < lane.past || row.turn >= lane.future);
   }
 
-  paintLane(pen, place, y) {
-    var found = this.rowsOf(place.lane), rows = found.rows, colours = this.palette();
-    var first = tp.bisect(found.until, this.from), lastX = [], lastColour = [];
+  paintLane(place, y, wide) {
+    var found = this.rowsOf(place.lane), rows = found.rows, timed = this.axis === 'time';
+    var first = tp.bisect(found.until, this.from), lastX = [], lastColour = [], lastDimmed = [];
     for (var at = first; at < rows.length; at++) {
       var row = rows[at], begin = this.begin(row);
       if (begin > this.to) break;
-      if (this.stop(row) < this.from) continue;
-      var x = Math.max(this.gutter, this.x(begin)), right = Math.min(this.width, this.x(this.stop(row)));
-      var width = Math.max(2, right - x), seat = this.axis === 'time' ? row.seat : 0;
-      var dimmed = (this.shown !== null && !this.shown.has(row.number)) || this.apart(row), chosen = row.number === this.selected || this.ringed.has(row.number);
-      var colour = this.colour(row);
+      var stop = this.stop(row);
+      if (stop < this.from) continue;
+      var x = Math.max(this.gutter, this.x(begin)), right = Math.min(this.width, this.x(stop));
+      var width = Math.max(2, right - x), seat = timed ? row.seat : 0, ringed = this.ringed.has(row.number);
+      var dimmed = (this.shown !== null && !this.shown.has(row.number)) || this.apart(row), colour = this.colour(row);
       // Bars that would fall on the same pixels are drawn once.
-      if (width <= 2 && row.number !== this.selected && !this.branch.has(row.number) && lastX[seat] === Math.round(x) && lastColour[seat] === colour + dimmed) continue;
+      if (width <= 2 && !this.branch.has(row.number) && lastX[seat] === Math.round(x) && lastColour[seat] === colour && lastDimmed[seat] === dimmed) continue;
       lastX[seat] = Math.round(x);
-      lastColour[seat] = colour + dimmed;
+      lastColour[seat] = colour;
+      lastDimmed[seat] = dimmed;
       var top = y + 4 + seat * this.rowHeight, height = this.rowHeight - 3;
-      pen.globalAlpha = dimmed ? 0.15 : 1;
-      this.paintBar(pen, row, x, width, top, height, colour, colours);
-      if (chosen) {
-        pen.globalAlpha = 1;
-        pen.strokeStyle = row.number === this.selected ? colours.ink : colours.accent;
-        pen.lineWidth = this.branch.has(row.number) ? 4 : 2;
-        if (this.branch.has(row.number) && row.number !== this.selected) pen.strokeStyle = colours.failed;
-        pen.strokeRect(x - 1.5, top - 1.5, width + 3, height + 3);
+      if (width <= 6 && !ringed) this.pixels.fill(x, top, width, height, colour, dimmed ? 0.15 : 1);
+      else {
+        wide.push({ row: row, x: x, width: width, top: top, height: height, colour: colour, alpha: dimmed ? 0.15 : 1, ring: ringed ? (this.branch.has(row.number) ? 'failed' : 'accent') : null });
       }
       this.seen.push([x, right, top, top + height, row.number]);
     }
-    pen.globalAlpha = 1;
   }
 
-  paintBar(pen, row, x, width, top, height, colour, colours) {
-    pen.fillStyle = colour;
+  /* The chosen exchange, above all others. */
+  paintChosen(pen) {
+    var row = this.selected === null ? null : this.model.byNumber.get(this.selected), place = row && this.placed[row.lane];
+    if (!place) return;
+    var begin = this.begin(row), stop = this.stop(row), top = place.y - this.top + 4 + (this.axis === 'time' ? row.seat : 0) * this.rowHeight;
+    if (begin > this.to || stop < this.from || top > this.height) return;
+    var x = Math.max(this.gutter, this.x(begin)), width = Math.max(2, Math.min(this.width, this.x(stop)) - x);
+    var dimmed = this.shown !== null && !this.shown.has(row.number);
+    this.paintBar(pen, { row: row, x: x, width: width, top: top, height: this.rowHeight - 3, colour: this.colour(row), alpha: dimmed ? 0.15 : 1, ring: 'ink' }, this.palette(), width > 6);
+  }
+
+  /* `drawn`: the bar itself is there. */
+  paintBar(pen, bar, colours, drawn) {
+    if (!drawn) this.paintBody(pen, bar, colours);
+    if (!bar.ring) return;
+    pen.strokeStyle = colours[bar.ring];
+    pen.lineWidth = this.branch.has(bar.row.number) ? 4 : 2;
+    pen.strokeRect(bar.x - 1.5, bar.top - 1.5, bar.width + 3, bar.height + 3);
+  }
+
+  paintBody(pen, bar, colours) {
+    var row = bar.row, x = bar.x, width = bar.width, top = bar.top, height = bar.height;
+    pen.globalAlpha = bar.alpha;
+    pen.fillStyle = bar.colour;
     if (this.axis === 'time' && row.first !== null && width > 6) {
       // Until the first byte the bar is light: that is what the agent waited for.
-      var split = Math.min(x + width, Math.max(x, this.x(row.first))), alpha = pen.globalAlpha;
-      pen.globalAlpha = alpha * 0.4;
+      var split = Math.min(x + width, Math.max(x, this.x(row.first)));
+      pen.globalAlpha = bar.alpha * 0.4;
       pen.fillRect(x, top, split - x, height);
-      pen.globalAlpha = alpha;
+      pen.globalAlpha = bar.alpha;
       pen.fillRect(split, top, Math.max(1, x + width - split), height);
       if (row.ticks && row.ticks.length > 1 && width > 24) {
         pen.fillStyle = colours.paper;
@@ -241,6 +296,7 @@ tp.Lanes = class {
       pen.fillText(tp.spelled(tp.clip(row.label + ' ' + (row.model || row.path), 60)), x + 3, top + height / 2 + 0.5);
       pen.restore();
     }
+    pen.globalAlpha = 1;
   }
 
   /* Where a lane stood when it had made `n` requests: on the axis. `n` null: at its end. */
@@ -252,36 +308,51 @@ tp.Lanes = class {
     return rows[n] ? this.begin(rows[n]) : this.stop(rows[rows.length - 1]);
   }
 
+  /* From where to where an edge is drawn; null where nothing of it is on the screen. */
+  line(edge) {
+    var one = this.placed[edge[1]], other = this.placed[edge[3]];
+    if (!one || !other) return null;
+    var y = one.y + one.height / 2 - this.top, y2 = other.y + other.height / 2 - this.top;
+    if ((y < 0 && y2 < 0) || (y > this.height && y2 > this.height)) return null;
+    var begin = this.moment(one.lane, edge[2], true), end = this.moment(other.lane, edge[4], false);
+    if (begin === null) begin = end;
+    if (end === null || (begin < this.from && end < this.from) || (begin > this.to && end > this.to)) return null;
+    return [Math.max(this.gutter, this.x(begin)), y, Math.max(this.gutter, this.x(end)), y2];
+  }
+
+  curve(pen, line) {
+    pen.moveTo(line[0], line[1]);
+    pen.bezierCurveTo(line[0] + 14, line[1], line[2] - 14, line[3], line[2], line[3]);
+  }
+
   paintEdges(pen) {
-    var colours = this.palette(), drawn = 0, own = [];
-    pen.strokeStyle = colours.edge;
+    var drawn = 0;
+    pen.strokeStyle = this.palette().edge;
     pen.lineWidth = 1;
     pen.globalAlpha = this.causal ? 0.25 : 1;
     pen.beginPath();
     for (var edge of this.model.edges) {
-      var one = this.placed[edge[1]], other = this.placed[edge[3]];
-      if (!one || !other) continue;
-      var y = one.y + one.height / 2 - this.top, y2 = other.y + other.height / 2 - this.top;
-      if ((y < 0 && y2 < 0) || (y > this.height && y2 > this.height)) continue;
-      var begin = this.moment(one.lane, edge[2], true), end = this.moment(other.lane, edge[4], false);
-      if (begin === null) begin = end;
-      if (end === null || (begin < this.from && end < this.from) || (begin > this.to && end > this.to)) continue;
-      var x = Math.max(this.gutter, this.x(begin)), x2 = Math.max(this.gutter, this.x(end));
-      var how = this.role(edge);
-      if (how) { own.push([how, x, y, x2, y2]); continue; }
-      pen.moveTo(x, y);
-      pen.bezierCurveTo(x + 14, y, x2 - 14, y2, x2, y2);
+      var line = this.line(edge);
+      if (line === null) continue;
+      this.curve(pen, line);
       if (++drawn > 3000) break;
     }
     pen.stroke();
     pen.globalAlpha = 1;
+  }
+
+  /* Those of the chosen exchange, above the others. */
+  paintOwnEdges(pen) {
+    var drawn = 0;
     pen.lineWidth = 1.6;
-    for (var line of own.slice(0, 3000)) {
-      pen.strokeStyle = colours[line[0]];
+    for (var edge of this.selected === null ? [] : this.model.edges) {
+      var how = this.role(edge), line = how && this.line(edge);
+      if (!line) continue;
+      pen.strokeStyle = this.palette()[how];
       pen.beginPath();
-      pen.moveTo(line[1], line[2]);
-      pen.bezierCurveTo(line[1] + 14, line[2], line[3] - 14, line[4], line[3], line[4]);
+      this.curve(pen, line);
       pen.stroke();
+      if (++drawn > 3000) break;
     }
   }
 
@@ -300,21 +371,23 @@ tp.Lanes = class {
     return edge[1] === chosen.lane && sent === chosen.turn + 1 ? 'future' : '';
   }
 
-  paintMarks(pen) {
+  paintMarks() {
     this.seenMarks = [];
     if (this.axis !== 'time') return;
-    var colours = this.palette(), lastX = new Map(), marks = this.model.marks;
-    for (var at = tp.bisect(marks, this.from, function (mark) { return mark[1]; }); at < marks.length; at++) {
-      var mark = marks[at];
-      if (mark[1] > this.to) break;
-      var place = mark[0] === null ? null : this.placed[mark[0]], x = Math.round(this.x(mark[1]));
-      if (x < this.gutter) continue;
+    var colours = this.palette(), lastX = new Map();
+    for (var pair of this.model.marksOf()) {
+      var place = pair[0] === null ? null : this.placed[pair[0]], marks = pair[1];
       var y = place ? place.y + place.height - 4 - this.top : 18;
-      if (y < 0 || y > this.height || lastX.get(y) === x) continue;
-      lastX.set(y, x);
-      pen.fillStyle = mark[2] === 'note' ? colours.failed : colours.mark;
-      pen.fillRect(x, y, mark[2] === 'clock' ? 1 : 3, 3);
-      this.seenMarks.push([x, y, mark]);
+      if (y < 0 || y > this.height) continue;
+      for (var at = tp.bisect(marks, this.from, function (mark) { return mark[1]; }); at < marks.length; at++) {
+        var mark = marks[at];
+        if (mark[1] > this.to) break;
+        var x = Math.round(this.x(mark[1]));
+        if (x < this.gutter || lastX.get(y) === x) continue;
+        lastX.set(y, x);
+        this.pixels.fill(x, y, mark[2] === 'clock' ? 1 : 3, 3, mark[2] === 'note' ? colours.failed : colours.mark, 1);
+        this.seenMarks.push([x, y, mark]);
+      }
     }
   }
 
@@ -394,7 +467,7 @@ tp.Lanes = class {
   /* Bring an exchange on screen. */
   show(number) {
     this.selected = number;
-    var row = this.model.byNumber.get(number);
+    var row = this.model.byNumber.get(number), from = this.from, above = this.top;
     if (row) {
       var begin = this.begin(row), size = this.to - this.from;
       if (begin < this.from || begin > this.to) {
@@ -404,7 +477,7 @@ tp.Lanes = class {
       var place = this.placed && this.placed[row.lane];
       if (place && (place.y - this.top < 20 || place.y + place.height - this.top > this.height)) this.top = place.y - this.height / 2;
     }
-    this.draw();
+    if (this.causal || this.from !== from || this.top !== above) this.draw(); else this.drawChosen();
   }
 
   hit(event) {

@@ -12,7 +12,10 @@ tp.Model = class {
     this.marks = [];
     this.ranked = false;
     this.version = 0;
-    this.changed = tp.store({ version: 0 });
+    this.shape = 0;          // counts what moves lanes, bars or marks; the version counts all
+    this.changed = tp.store({ version: 0, shape: 0 });
+    this.bumped = -Infinity;
+    this.waiting = null;
   }
 
   async load() {
@@ -21,10 +24,11 @@ tp.Model = class {
     // Ranks and labels cost the server more: the page is there before they are.
     this.askRanks();
     (async function () {
-      for (var from = 1; from <= self.rows.length; from += 250) {
-        try { self.takeLabels(await self.source.labels(from, from + 249)); } catch (error) { console.warn('labels', error); break; }
+      for (var from = 1, size = 250; from <= self.rows.length; from += size, size = 500) {
+        try { self.takeLabels(await self.source.labels(from, from + size - 1)); } catch (error) { console.warn('labels', error); break; }
         if (self.source.embedded) break;
       }
+      self.labelled = true;  // for bench/viewer.py
     })();
   }
 
@@ -40,6 +44,8 @@ tp.Model = class {
     for (var lane of this.lanes) lane.depth = lane.parent === null ? 0 : this.lanes[lane.parent].depth + 1;
     this.edges = outline.edges;
     this.marks = outline.marks.slice().sort(function (a, b) { return a[1] - b[1]; });
+    this.byLane = null;
+    this.last = null;
     this.diff = outline.diff || null;
     var columns = outline.rows, hosts = columns.hosts, names = Object.keys(columns).filter(function (name) { return name !== 'hosts'; });
     for (var at = 0; at < columns.number.length; at++) {
@@ -56,7 +62,19 @@ tp.Model = class {
     this.timeless = this.end() === 0;
     this.top = null;
     this.seat();
-    this.bump();
+    this.bump(true);
+  }
+
+  /* The marks of each lane, and of none (null), in the order of their times. */
+  marksOf() {
+    if (!this.byLane) {
+      this.byLane = new Map();
+      for (var mark of this.marks) {
+        if (!this.byLane.has(mark[0])) this.byLane.set(mark[0], []);
+        this.byLane.get(mark[0]).push(mark);
+      }
+    }
+    return this.byLane;
   }
 
   /* The ranks as they are now; an older answer that comes late is of fewer exchanges. */
@@ -125,9 +143,8 @@ tp.Model = class {
   }
 
   end() {
-    var last = this.tape ? this.tape.duration : 0;
-    for (var row of this.rows) last = Math.max(last, row.end === null ? row.at : row.end);
-    return last;
+    if (this.last === null) this.last = this.rows.reduce(function (most, row) { return Math.max(most, row.end === null ? row.at : row.end); }, this.tape ? this.tape.duration : 0);
+    return this.last;
   }
 
   /* What calls were about. `live`: just now, over the line; what was asked for before that may come later, and is older. */
@@ -137,7 +154,7 @@ tp.Model = class {
       if (row && live) row.heard = true;
       if (row && (live || !row.heard)) for (var name in columns) row[name] = columns[name][at];
     }
-    this.bump();
+    this.later();
   }
 
   takeRanks(columns) {
@@ -149,10 +166,22 @@ tp.Model = class {
     this.ranked = true;
     this.top = null;
     for (var lane of this.lanes) lane.sorted = null;
-    this.bump();
+    this.bump(true);
   }
 
-  bump() { this.version++; this.changed.set({ version: this.version }); }
+  bump(shape) {
+    this.version++;
+    if (shape) this.shape++;
+    this.bumped = performance.now();
+    this.changed.set({ version: this.version, shape: this.shape });
+  }
+
+  /* Labels come in many pieces: the page takes up what there is twice a second, the first at once. */
+  later() {
+    if (this.waiting !== null) return;
+    var self = this;
+    this.waiting = setTimeout(function () { self.waiting = null; self.bump(); }, Math.max(0, 500 - (performance.now() - this.bumped)));
+  }
 
   failed(row) { return (row.how !== 'complete' && row.how !== null) || row.status >= 400; }
 
