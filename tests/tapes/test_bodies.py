@@ -69,7 +69,7 @@ def test_joining_a_records_parts_counts_and_is_done_once() -> None:
 
 
 def test_without_a_window_no_more_is_kept_than_what_is_new() -> None:
-    store, base = BodyStore(1 << 30), b"x" * 1_000_000
+    store, base, new = BodyStore(1 << 30), b"x" * 1_000_000, ()
     tracemalloc.start()
     try:
         store.keep(0, (base,))
