@@ -1,6 +1,7 @@
 """One exchange as the page shows it: the document of `show N --json`, its chunks as text, its causes. Pure."""
 
 from tapeproxy.tapes.causality import Causality
+from tapeproxy.tapes.dialects.mcp import result_pictures
 from tapeproxy.tapes.documents import exchange_document
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.messages import read_frames
@@ -13,11 +14,14 @@ def details(exchange: Exchange, causality: Causality | None = None) -> Json:
     """`exchange_document` with what else the page shows.
 
     `record`: the number of its first record on the tape. `response.pieces`: its chunks as `pieces` tells of them.
-    `said`: of a message on a WebSocket, what it adds to the words of a model. With `causality`, `clock`: the vector
-    clock of the request; `reached`: of each lane that comes to know of the answer, after how many requests it does.
+    `pictures`: of a message of MCP, those in its result, as data URLs. `said`: of a message on a WebSocket, what it
+    adds to the words of a model. With `causality`, `clock`: the vector clock of the request; `reached`: of each lane
+    that comes to know of the answer, after how many requests it does.
     """
     document = exchange_document(exchange)
     document["record"] = exchange.index
+    if document["exchange"]["mcp"] is not None:
+        document["pictures"] = result_pictures(exchange)
     if exchange.response is not None:
         document["response"]["pieces"] = list(pieces(exchange, words=True))
     for shown, message in zip(document["messages"], read_frames(exchange.frames), strict=True):

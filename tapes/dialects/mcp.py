@@ -7,7 +7,7 @@ the bytes are, nothing raises. Source: modelcontextprotocol.io, specification 20
 from typing import Any, Final, NamedTuple
 
 from tapeproxy.tapes.codings import decode, header
-from tapeproxy.tapes.dialects.shapes import items_of, mapping_of, text_of, written
+from tapeproxy.tapes.dialects.shapes import items_of, mapping_of, picture_of, text_of, written
 from tapeproxy.tapes.exchanges import Exchange
 from tapeproxy.tapes.jsonvalues import read_json
 from tapeproxy.tapes.records import Json
@@ -67,6 +67,13 @@ def listed_tools(exchange: Exchange) -> list[Json]:
     if asked.get("method") != "tools/list":
         return []
     return items_of(mapping_of(_answered(exchange, asked.get("id")).get("result")).get("tools"))
+
+
+def result_pictures(exchange: Exchange) -> list[str]:
+    """The pictures in the result that this exchange brought, as data URLs: those that any browser can show."""
+    result = mapping_of(_answered(exchange, _asked(exchange).get("id")).get("result"))
+    found = (picture_of(item.get("data"), text_of(item.get("mimeType"))) for item in items_of(result.get("content")))
+    return [picture for picture in found if picture is not None]
 
 
 def _asked(exchange: Exchange) -> Json:

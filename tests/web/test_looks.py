@@ -120,13 +120,15 @@ def test_results_of_tools_stand_with_their_calls(opened: Open) -> None:
 
 def test_a_message_of_mcp_says_what_was_called_and_what_came(opened: Open) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "look", "arguments": {"q": "x"}}}
-    found = {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "found <b>"}]}}
+    shot = {"type": "image", "data": PNG, "mimeType": "image/png"}
+    found = {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "found <b>"}, shot]}}
     page = opened(Ask("m", "https://tools.test/mcp", message, json.dumps(found).encode()))
     expect(page.locator(".row .what")).to_have_text("tools/call look")
-    expect(page.locator(".row .words")).to_have_text("found <b>")
+    expect(page.locator(".row .words")).to_have_text("found <b> [image]")
     page.keyboard.press("j")
     expect(page.locator(".mcp .facts")).to_have_text("MCP: tools/call")
-    expect(page.locator(".mcp .message")).to_have_text(['look{ "q": "x" }', "resultfound <b>"])
+    expect(page.locator(".mcp .message")).to_have_text(['look{ "q": "x" }', "resultfound <b> [image]"])
+    until(page, "document.querySelector('.mcp img').naturalWidth === 1")
 
 
 def test_events_of_a_stream_stand_beside_its_chunks(opened: Open) -> None:

@@ -113,7 +113,7 @@
 
   function Conversation(props) {
     var call = props.document.call, ask = props.model.source.why ? props.document.exchange.number : undefined;
-    if (!call && props.document.exchange.mcp) return html`<${Mcp} message=${props.document.exchange.mcp} ask=${ask} />`;
+    if (!call && props.document.exchange.mcp) return html`<${Mcp} message=${props.document.exchange.mcp} pictures=${props.document.pictures || []} ask=${ask} />`;
     if (!call && props.document.messages.length) return html`<${tp.Frames} document=${props.document} model=${props.model} />`;
     if (!call) return html`<p class="dim">This is no call of a model. Its bodies:</p><${Bodies} document=${props.document} model=${props.model} />`;
     var pairs = paired(call.messages), cost = tp.cost(call);
@@ -136,7 +136,7 @@
     return html`<div class="conversation mcp">
       <p class="facts">MCP: ${tp.spelled(message.method)}</p>
       <section class="message role-user"><h4>${tp.spelled(message.name || message.method)}</h4>${message.arguments ? html`<${Text} text=${pretty(message.arguments)} ask=${props.ask} side="request" />` : html`<p class="dim">(no arguments)</p>`}</section>
-      ${message.result === null ? html`<p class="dim">There is no result.</p>` : html`<section class=${'message ' + (message.error ? 'bad' : 'role-tool')}><h4>${message.error ? 'error' : 'result'}</h4><${Text} text=${pretty(message.result)} side="answer" /></section>`}
+      ${message.result === null ? html`<p class="dim">There is no result.</p>` : html`<section class=${'message ' + (message.error ? 'bad' : 'role-tool')}><h4>${message.error ? 'error' : 'result'}</h4><${Text} text=${pretty(message.result)} side="answer" />${props.pictures.map(function (one, at) { return html`<${Picture} key=${at} part=${{ image: one, kind: 'image' }} />`; })}</section>`}
     </div>`;
   }
 

@@ -8,7 +8,7 @@ import agentruns
 import pytest
 
 from tapeproxy.tapes.decoder import Entry
-from tapeproxy.tapes.dialects.mcp import McpCall, listed_tools, read_mcp
+from tapeproxy.tapes.dialects.mcp import McpCall, listed_tools, read_mcp, result_pictures
 from tapeproxy.tapes.exchanges import Exchange, assemble
 from tapeproxy.tapes.records import Record
 
@@ -93,3 +93,16 @@ def test_calls(found: Exchange, call: McpCall | None, title: str | None) -> None
 def test_what_is_no_call(found: Exchange) -> None:
     assert read_mcp(found) is None
     assert listed_tools(found) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ([{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}], ["data:image/png;base64,iVBORw0KGgo="]),
+        ([{"type": "image", "data": "PHN2Zz4=", "mimeType": "image/svg+xml"}], []),
+        ([{"type": "image", "data": "<svg>", "mimeType": "image/png"}, {"type": "text", "text": "x"}, 7], []),
+        ("content", []),
+    ],
+)
+def test_pictures_of_a_result_are_those_that_a_browser_shows(content: Any, shown: list[str]) -> None:
+    assert result_pictures(exchange(CALL, [said(result={"content": content})])) == shown
