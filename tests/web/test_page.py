@@ -77,6 +77,18 @@ def test_the_keys_go_through_a_tape(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(chosen).to_have_attribute("data-number", "4")
     expect(page.locator(".message")).to_have_count(3)
+    page.locator(".message pre").first.click()  # it has the focus now, and asks where its words come from at Enter
+    expect(page.locator(".where")).to_have_count(1)
+    page.locator(".where button", has_text="close").click()
+    page.locator(".message pre").first.focus()
+    for key in ("g", "2", "Enter"):
+        page.keyboard.press(key)
+    expect(chosen).to_have_attribute("data-number", "2")
+    page.get_by_text("causes").focus()
+    for key in ("g", "4", "Enter"):
+        page.keyboard.press(key)
+    expect(chosen).to_have_attribute("data-number", "4")
+    assert not page.evaluate("tp.state.get().causal"), "Enter was not the button's"
     page.keyboard.press("4")
     expect(page.locator(".headers").first).to_contain_text("X-Test")
 

@@ -138,3 +138,7 @@ def test_one_side_leads_to_the_other_and_what_differs_can_be_left_alone(page: Pa
     page.keyboard.press("b")
     expect(page.locator(".detail")).to_have_attribute("data-number", "4")
     assert json.loads(page.evaluate("JSON.stringify(tp.state.get().number)")) == 4
+    for keys, number in (("gB2", 7), ("ga5", 5), ("g3", 3), ("gb04", 9)):
+        for key in (*keys, "Enter"):
+            page.keyboard.press(key)
+        expect(page.locator(".detail")).to_have_attribute("data-number", str(number))

@@ -219,7 +219,7 @@
     ['j / k', 'next, previous exchange of what the filter shows'],
     ['J / K', 'next, previous of the same lane'],
     ['/', 'filter; Escape leaves it'],
-    ['g 1 2 Enter', 'go to exchange 12'],
+    ['g 1 2 Enter', 'go to exchange 12; of two runs, g B 1 2 Enter'],
     ['1 … 6', 'conversation, request, response, headers, stream, place'],
     ['p', 'play the stream at the pace of the tape'],
     ['t', 'the axis: time, causal rank, order on the tape'],
@@ -255,6 +255,8 @@
   }
 
   var going = null;
+  /* Whether the digits of `g 1 2 Enter` are being typed: Enter is theirs then, wherever the focus is. */
+  tp.going = function () { return going !== null; };
   function keys(event, page) {
     var store = page.store, state = store.get();
     if (event.key === 'Escape') {
@@ -264,10 +266,16 @@
     }
     if (event.target.matches('input, textarea, select, summary') || event.ctrlKey || event.metaKey || event.altKey) return;
     if (going !== null) {
-      if (/^[0-9]$/.test(event.key)) { going += event.key; event.preventDefault(); return; }
-      if (event.key === 'Enter' && page.model.byNumber.has(Number(going))) store.set({ number: Number(going) });
+      if (/^[0-9]$/.test(event.key) || (going === '' && page.model.diff && /^[ab]$/i.test(event.key))) { going += event.key.toUpperCase(); event.preventDefault(); return; }
+      var wanted = (/^[0-9]/.test(going) && page.model.diff ? 'A' : '') + going.replace(/^([AB]?)0+/, '$1'), row = page.model.rows.find(function (one) { return one.label === wanted; });
+      // A key that is held down, such as Shift for a B, ends nothing.
+      if (event.key === 'Shift') return;
       going = null;
-      if (event.key === 'Enter') return;
+      if (event.key === 'Enter') {
+        event.preventDefault();  // it would also press a button that has the focus
+        if (row) store.set({ number: row.number });
+        return;
+      }
     }
     var done = true;
     switch (event.key) {

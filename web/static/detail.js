@@ -55,7 +55,7 @@
       asked[1](tp.wordsAt(text, clickedAt(event, box.current, text)));
     }
     function key(event) {
-      if ((event.key !== 'Enter' && event.key !== 'w') || event.target !== box.current || event.ctrlKey || event.metaKey || event.altKey || String(getSelection())) return;
+      if ((event.key !== 'Enter' && event.key !== 'w') || tp.going() || event.target !== box.current || event.ctrlKey || event.metaKey || event.altKey || String(getSelection())) return;
       event.preventDefault();
       event.stopPropagation();
       asked[1](asked[0] ? null : { text: text.slice(0, 3000) });
