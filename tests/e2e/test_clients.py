@@ -31,7 +31,9 @@ SOAKED = ("realtime", "anthropic", "requests", "urllib")
 
 
 @pytest.mark.parametrize("client", [pytest.param(n, marks=pytest.mark.soak) if n in SOAKED else n for n in CLIENTS])
-def test_a_client_hears_the_same_again_without_provider_and_key(client: str, cli: Cli, provider: FakeProvider) -> None:
+def test_28_a_client_hears_the_same_again_without_provider_and_key(
+    client: str, cli: Cli, provider: FakeProvider
+) -> None:
     interpreter, script = CLIENTS[client]
     tool = client if client == "curl" else interpreter
     if shutil.which(tool) is None:

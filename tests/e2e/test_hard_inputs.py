@@ -243,7 +243,7 @@ def test_rules_are_taped_and_replays_keep_to_them(cli: Cli, tool: str) -> None:
     assert "ignore-json: a JSON path begins with $" in bad.stderr
 
 
-def test_a_clamped_clock_with_the_libraries_that_agents_use(cli: Cli) -> None:
+def test_34_a_clamped_clock_with_the_libraries_that_agents_use(cli: Cli) -> None:
     """Case 34: what depends on time or chance is the same in a replay, in child processes too."""
     argv = [sys.executable, str(PROGRAM.with_name("clocks.py"))]
     recorded = cli.run("record", "-o", "t.jsonl.gz", "--", *argv)

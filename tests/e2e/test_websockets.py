@@ -41,7 +41,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Iterator[R
     yield Recorded(cli, done.stdout)
 
 
-def test_every_client_hears_the_same_again(recorded: Recorded) -> None:
+def test_29_every_client_of_an_echo_hears_the_same_again(recorded: Recorded) -> None:
     replayed = recorded.cli.run("replay", "--require-all", TAPE)
     assert (replayed.returncode, replayed.stdout) == (0, recorded.said), replayed.stderr
     tape, ending = load(recorded.cli.cwd / TAPE)
