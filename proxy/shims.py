@@ -1,6 +1,6 @@
 """The shims of a replay: what they are told, and what becomes of what they report."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,7 +23,7 @@ from tapeproxy.proxy.sidecar import Line, Sidecars, to_record
 from tapeproxy.proxy.strangers import Strangers
 from tapeproxy.proxy.tmpdir import Tmpdir, private_folder
 from tapeproxy.tapes.branches import seeds_of
-from tapeproxy.tapes.exchanges import Tape
+from tapeproxy.tapes.exchanges import Tape, outlines
 from tapeproxy.tapes.hints import HINTS, USED, hinted
 from tapeproxy.tapes.lanes import edge_rules, has_node, keeps_apart
 from tapeproxy.tapes.records import Edge, Lane, Note
@@ -177,7 +177,8 @@ class Shims:
         self._tmpdir.close(sweep=sweep)
 
     def _compare_order(self) -> None:
-        """Another order alone is worth a note; where something else differs too, it may well be why."""
+        """Another order alone is worth a note, unless it is for servers of the run to say; where something else differs
+        too, it may well be why."""
         if self._replayer.injected:
             return
         for parent in self._replayer.order.given_up:
@@ -191,8 +192,13 @@ class Shims:
             orders = Difference("order", ", ".join(found.taped), ", ".join(found.now))
             if differs:
                 self._replayer.drift(Drift(f"lane {found.parent}", what, (orders,)))
-            else:
+            elif not self._asked_servers(found.taped):
                 self._notes.append(f"soft divergence: {what}: {orders.asked}; on the tape: {orders.taped}")
+
+    def _asked_servers(self, lanes: Sequence[str]) -> bool:
+        """Whether each of these asked a server of the run: those answer for real, one sooner and one later."""
+        inside = {one.request.lane or "" for one in outlines(self._tape.exchanges) if one.request.inside}
+        return all(any(one == lane or one.startswith(f"{lane}/") for one in inside) for lane in lanes)
 
     def _compare_meetings(self) -> None:
         """What lanes knew when they asked. An agent that was refused something goes another way from there on."""

@@ -96,3 +96,50 @@ def test_an_order_that_cannot_be_is_given_up_and_told(cli: Cli, home: Path) -> N
     assert "note: soft divergence: the tasks of lane m/a0 completed in another order: m/a0/a" in done.stderr
     assert "on the tape: m/a0/a" in done.stderr
     assert "note: soft divergence: the tasks of lane m/a0 could not be kept in the tape's order" in done.stderr
+
+
+# Who is done first is what a file says, as it is what the servers' speed says otherwise.
+SERVED = """
+import threading, urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header("content-length", "0"); self.end_headers()
+    def log_message(self, *args): pass
+
+first = 1 if Path("second").exists() else 0
+done = []
+changed = threading.Condition()
+def work(n, url):
+    urllib.request.urlopen(url).read()
+    with changed: changed.wait_for(lambda: done or n == first)
+
+def completed(n):
+    with changed:
+        done.append(n)
+        changed.notify_all()
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+url = f"http://127.0.0.1:{server.server_port}/"
+with ThreadPoolExecutor(2) as pool:
+    tasks = [pool.submit(work, n, url) for n in range(2)]
+    tasks[first].result(); completed(first)
+    tasks[1 - first].result()
+server.shutdown(); server.server_close()
+print("both")
+"""
+
+
+def test_in_which_order_servers_of_the_run_are_done_is_theirs(cli: Cli, home: Path) -> None:
+    (cli.cwd / "served.py").write_text(SERVED)
+    recorded = record(cli, home, sys.executable, "served.py")
+    tape, _ = load(cli.cwd / "t.jsonl.gz")
+    assert [done.lane for done, _ in tape.dones if done.parent == "m"] == ["m/w0", "m/w1"]
+    (cli.cwd / "second").touch()
+    done = cli.run("replay", "t.jsonl.gz", "--report", "r.json")
+    report = json.loads((cli.cwd / "r.json").read_text())
+    assert (done.returncode, done.stdout, report["drifts"], report["notes"]) == (0, recorded, [], []), done.stderr
