@@ -34,6 +34,8 @@ class Corporate:
     def _handle(self, client: socket.socket) -> None:
         with client:
             head = read_until(client, b"\r\n\r\n").decode()
+            if not head:  # somebody looked whether we are here
+                return
             self.heads.append(head)
             if not head.startswith("CONNECT"):
                 client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nproxy")
