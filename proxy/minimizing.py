@@ -9,6 +9,7 @@ import socket
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -211,13 +212,14 @@ async def _differences(settings: MinimizeSettings, best: Trial) -> tuple[str, ..
 
 def _write(settings: MinimizeSettings, values: NeutralTape, trial: Trial, path: Path) -> None:
     """Write the tape of a trial. Raises TapeWriteError."""
-    entries = list(read_entries(settings.replay.tape, ask=settings.replay.ask))
-    records = [entry.record for entry in entries]
-    seal = records[-1] if isinstance(records[-1], Seal) else Seal(t=0, records=0, trace="", outcome="", file="")
-    head = _head(settings, values, trial, seal, entries[-1].hash.hex())
+    source = settings.replay
+    (last,) = deque(read_entries(source.tape, ask=source.ask), maxlen=1)
+    seal = last.record if isinstance(last.record, Seal) else Seal(t=0, records=0, trace="", outcome="", file="")
+    head = _head(settings, values, trial, seal, last.hash.hex())
     outcome = trial.outcome
     ended = Exit(t=seal.t or trial.tape.ended, code=outcome.code, signal=outcome.signal, duration=outcome.duration_ns)
-    kept = list(minimized_records(records, head, trial.tape, trial.steps, ended, trial.hints))
+    records = (entry.record for entry in read_entries(source.tape, ask=source.ask))
+    kept = minimized_records(records, head, trial.tape, trial.steps, ended, trial.hints)
     word = outcome.stopped_by or ("exited" if outcome.signal is None else "killed")
     path.parent.mkdir(parents=True, exist_ok=True)
     with drafted(path, force=settings.force) as file:

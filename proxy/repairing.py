@@ -18,7 +18,7 @@ from tapeproxy.proxy.sidecar import Sidecars, find_folder, to_record
 from tapeproxy.proxy.tapefile import is_being_written, is_locked, read_entries, read_pieces
 from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import TapeFormatError, UsageError
-from tapeproxy.tapes.exchanges import assemble
+from tapeproxy.tapes.exchanges import in_order
 from tapeproxy.tapes.lanes import ANSWER, SERVE, START
 from tapeproxy.tapes.mcptaping import McpTaping
 from tapeproxy.tapes.records import Edge, Lane, Note, Record, Value
@@ -78,7 +78,8 @@ def _survey(tape: Path) -> tuple[Kept, Ending | None, TapeFormatError | None]:
     endings: list[Ending] = []
     kept, damage, good = Kept(str(tape)), None, None
     try:
-        assemble(read_entries(tape, endings), str(tape))
+        for _ in in_order(read_entries(tape, endings), str(tape)):
+            pass
     except TapeFormatError as error:
         if error.place.line <= 1:
             raise

@@ -6,8 +6,9 @@
 import dataclasses
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
@@ -16,10 +17,12 @@ from tapeproxy.proxy.drafts import drafted
 from tapeproxy.proxy.origin import is_ours, origin_mark
 from tapeproxy.proxy.redactionkey import load_key
 from tapeproxy.proxy.seedbox import sealed
+from tapeproxy.proxy.spool import SpoolFile
 from tapeproxy.proxy.tapefile import is_being_written, is_locked, read_entries, started_at
-from tapeproxy.proxy.watching import working
-from tapeproxy.tapes.decoder import Ending, Entry
+from tapeproxy.proxy.watching import WATCHER, working
+from tapeproxy.tapes.decoder import Ending
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
+from tapeproxy.tapes.exchanges import in_order
 from tapeproxy.tapes.leftovers import Leftover, LeftoverScanner
 from tapeproxy.tapes.likes import WINDOW
 from tapeproxy.tapes.records import Head, Json, Record, Seal
@@ -137,21 +140,56 @@ def scrub_tape(settings: ScrubSettings) -> ScrubbedTape:
     if is_locked(settings.tape):
         fix = "decrypt it first, and encrypt the clean tape"
         raise UsageError("the tape is encrypted, and the clean one would not be", where=str(settings.tape), fix=fix)
-    endings: list[Ending] = []
-    entries = list(read_entries(settings.tape, endings))
-    records = [entry.record for entry in entries]
-    watch = _watch(settings, records[0])
-    seal = records.pop() if isinstance(records[-1], Seal) else None
-    octets = sum(map(octets_of, records))
-    with working(settings.tape, octets * PASSES, "scrubbing") as tell:
-        scrubbed = scrub(records, watch.redactor, watch.sought, guesses=settings.guesses, tell=tell)
-    head = _head(entries, scrubbed, settings, watch)
-    same = not scrubbed.changed and head == records[0]
-    clean = dataclasses.replace(scrubbed, records=[head, *scrubbed.records[1:]])
+    records = _Records(settings.tape)
+    old = next(iter(records))
+    watch = _watch(settings, old)
+    with working(settings.tape, records.octets * PASSES, "scrubbing") as tell:
+        scrubbed = scrub(records, watch.redactor, watch.sought, guesses=settings.guesses, store=SpoolFile(), tell=tell)
+    head = _head(records, scrubbed, settings, watch)
+    same = not scrubbed.changed and head == old
     settings.output.parent.mkdir(parents=True, exist_ok=True)
-    with drafted(settings.output, force=settings.force) as file, working(settings.output, octets, "writing") as tell:
-        file.writelines(encoded(clean.records, seal if isinstance(seal, Seal) else None, tell))
-    return ScrubbedTape(settings.output, clean, endings[0].sealed, head.seed is not None, same)
+    clean = chain((head,), islice(scrubbed.records, 1, None))
+    with (
+        drafted(settings.output, force=settings.force) as file,
+        working(settings.output, records.octets, "writing") as tell,
+    ):
+        file.writelines(encoded(clean, records.seal, tell))
+    return ScrubbedTape(settings.output, scrubbed, records.seal is not None, head.seed is not None, same)
+
+
+class _Records:
+    """The records of a tape without its seal, read from its file each time they are gone through."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the tape once. Raises TapeFormatError."""
+        self._path = path
+        self.first = self.last = ""
+        """Hashes of the first and the last line, the seal's included."""
+        self.seal: Seal | None = None
+        self.octets = 0
+        """What there is to do, as `octets_of` counts it."""
+        endings: list[Ending] = []
+        for entry in in_order(read_entries(path, endings), str(path)):
+            self.first = self.first or entry.hash.hex()
+            if isinstance(entry.record, Seal):
+                self.seal = entry.record
+            else:
+                self.octets += octets_of(entry.record)
+        self._file, self.last = endings[0].file, endings[0].hash
+
+    def __iter__(self) -> Iterator[Record]:
+        """Raises TapeFormatError where the file is not what it was."""
+        endings: list[Ending] = []
+        entries = read_entries(self._path, endings)
+        watcher = WATCHER.set(None)  # whoever goes through them tells how far that is
+        try:
+            first = next(entries)
+        finally:
+            WATCHER.reset(watcher)
+        yield first.record
+        yield from (entry.record for entry in entries if not isinstance(entry.record, Seal))
+        if endings[0].file != self._file:
+            raise TapeFormatError("somebody changed the tape while it was read", place=Place(str(self._path)))
 
 
 def _watch(settings: ScrubSettings, head: Record) -> Watch:
@@ -162,9 +200,9 @@ def _watch(settings: ScrubSettings, head: Record) -> Watch:
         raise TapeFormatError(str(error), place=Place(str(settings.tape), 1)) from None
 
 
-def _head(entries: list[Entry], scrubbed: Scrubbed, settings: ScrubSettings, watch: Watch) -> Head:
+def _head(records: _Records, scrubbed: Scrubbed, settings: ScrubSettings, watch: Watch) -> Head:
     """The clean tape's head: it says what the tape was, and by which rules it was cleaned."""
-    old, new = entries[0].record, scrubbed.records[0]
+    old, new = next(iter(records)), next(iter(scrubbed.records))
     assert isinstance(old, Head)
     assert isinstance(new, Head)
     if settings.seed == "seal":
@@ -182,9 +220,9 @@ def _head(entries: list[Entry], scrubbed: Scrubbed, settings: ScrubSettings, wat
     origin = {
         "by": f"tapeproxy {tapeproxy.__version__}",
         "at": started_at(),
-        "head": entries[0].hash.hex(),
-        "last": entries[-1].hash.hex(),
-        "first": was.get("first") or entries[0].hash.hex(),
+        "head": records.first,
+        "last": records.last,
+        "first": was.get("first") or records.first,
         "records": len(scrubbed.changed | ({0} if settings.seed != "keep" else set())),
     }
     return dataclasses.replace(new, scrubbed=origin)

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import errno
 import itertools
+import os
 import threading
 import weakref
 from array import array
@@ -43,6 +44,9 @@ _BASES = 1024
 
 _LARGE = 4 << 20
 """Bytes of chunks of one exchange; what comes beyond is written out at once, and read when it is used."""
+
+_BLOCK = 16
+"""Bytes of a block of AES."""
 
 type _Piece = tuple[int, int]
 """Where bytes begin in the file, and how many they are."""
@@ -125,9 +129,10 @@ class SpooledExchanges(Shelved):
 class Spool:
     """A shelf (`tapes.exchanges.Shelf`) that keeps in memory about what its budget allows, and the rest on disk."""
 
-    def __init__(self, budget: Budget = BUDGET) -> None:
+    def __init__(self, budget: Budget = BUDGET, *, secret: bool = False) -> None:
+        """`secret`: the tape is encrypted, and so is what is written."""
         self._whole, self._bodiless = budget
-        self._file = SpoolFile()
+        self._file = SpoolFile(secret=secret)
         self._items: list[Exchange | _Out] = []
         self._early: set[int] = set()
         self._open: dict[int, int] = {}  # bytes of chunks of exchanges that have not ended
@@ -276,8 +281,10 @@ def _thaw(data: bytes, file: "SpoolFile") -> Exchange:
 class SpoolFile:
     """Bytes put one after the other into a file without a name. `full`: no more can be put. For any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, secret: bool = False) -> None:
+        """`secret`: what is written is encrypted, by a key that is only in this memory."""
         self.full = False
+        self._cipher = _Cipher() if secret else None
         self._file: IO[bytes] | None = None
         self._written = 0
         self._pending = bytearray()
@@ -304,6 +311,8 @@ class SpoolFile:
             out = self._file.read(wanted)
             if len(out) != wanted:
                 raise OSError(errno.EIO, "the spool of a big tape is shorter than what was written to it")
+            if self._cipher is not None:
+                out = self._cipher.apply(at, out)
             return out + bytes(self._pending[: size - wanted])
 
     def _flush(self) -> bool:
@@ -314,7 +323,9 @@ class SpoolFile:
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # open as long as the tape is used
                 weakref.finalize(self, self._file.close)
             self._file.seek(self._written)
-            view = memoryview(self._pending)
+            view = memoryview(
+                self._pending if self._cipher is None else self._cipher.apply(self._written, self._pending)
+            )
             while view:
                 view = view[self._file.write(view) :]
             view.release()
@@ -322,3 +333,24 @@ class SpoolFile:
             self._pending.clear()
             return True
         return False
+
+
+class _Cipher:
+    """AES in counter mode, by a key that nobody else has and no second file gets.
+
+    No place of the file is written twice with different bytes, so no two bytes have the same place in the key stream.
+    """
+
+    def __init__(self) -> None:
+        from cryptography.hazmat.primitives.ciphers.algorithms import AES
+
+        self._key = AES(os.urandom(32))
+
+    def apply(self, at: int, data: "bytes | bytearray") -> bytes:
+        """Encrypt, or decrypt, what stands at `at` in the file."""
+        from cryptography.hazmat.primitives.ciphers import Cipher
+        from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+        stream = Cipher(self._key, CTR((at // _BLOCK).to_bytes(_BLOCK))).encryptor()
+        stream.update(bytes(at % _BLOCK))
+        return stream.update(data)

@@ -278,13 +278,11 @@ def _slices(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
             yield piece[at : at + size]
 
 
-def _shelf(path: Path) -> Shelf | None:
-    if is_locked(path):  # what is decrypted is not written anywhere
-        return None
+def _shelf(path: Path) -> Shelf:
     # How much a tape will be, its size does not tell: of bodies like earlier ones it holds what is new.
     from tapeproxy.proxy.spool import Spool
 
-    return Spool()
+    return Spool(secret=is_locked(path))
 
 
 def _size(path: Path) -> int:

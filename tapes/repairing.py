@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import orjson
+from blake3 import blake3
 
 from tapeproxy.tapes.decoder import Entry
 from tapeproxy.tapes.encoder import TapeEncoder
@@ -116,15 +117,14 @@ class ServerRecords:
         self.added: list[Record] = []
         self.taped = 0
         self._kept = kept
-        self._requests: defaultdict[tuple[bytes, bytes], deque[int]] = defaultdict(deque)
+        self._requests: defaultdict[bytes, deque[int]] = defaultdict(deque)
         self._parts: Counter[int] = Counter()
         self._indexes: set[int] = set()
 
     def see(self, index: int, record: Record) -> None:
         """Take note of a record of the tape."""
         if isinstance(record, Request) and is_mcp_stdio(_host(record.url)):
-            assert isinstance(record.body, bytes)  # the decoder resolves references
-            self._requests[record.url, record.body].append(index)
+            self._requests[_digest(record)].append(index)
             self._indexes.add(index)
             self.taped += 1
         elif isinstance(record, Response | Chunks | End) and record.of in self._indexes:
@@ -133,8 +133,7 @@ class ServerRecords:
     def add(self, record: Record) -> int:
         """The number of a record, which is added if the tape has it not."""
         if isinstance(record, Request):
-            assert isinstance(record.body, bytes)  # it was just made
-            if there := self._requests[record.url, record.body]:
+            if there := self._requests[_digest(record)]:
                 return there.popleft()
         elif isinstance(record, Response | Chunks | End) and self._parts[record.of]:
             self._parts[record.of] -= 1
@@ -231,6 +230,12 @@ def _mark(record: Record) -> bytes:
         return f"value {record.n} {record.lane}".encode("utf-8", "surrogatepass")
     fields = {name: value for name, value in record.to_json().items() if name != "t"}
     return orjson.dumps({"k": record.kind} | fields, option=orjson.OPT_SORT_KEYS)
+
+
+def _digest(request: Request) -> bytes:
+    """What a request to a server on stdio is known again by."""
+    assert isinstance(request.body, bytes)  # the decoder resolves references
+    return blake3(request.url + b"\n" + request.body).digest()
 
 
 def _host(url: bytes) -> str:

@@ -1,6 +1,7 @@
 """The bytes of a tape that is written anew, whole, from its records. Pure: knows the order of things, not files."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 from tapeproxy.tapes.encoder import TapeEncoder
 from tapeproxy.tapes.records import Body, Chunks, Frame, Head, Record, Request, Seal, Value
@@ -28,18 +29,19 @@ def _length(body: Body) -> int:
 
 
 def encoded(
-    records: Sequence[Record], seal: Seal | None, tell: Callable[[int], object] = lambda _: None
+    records: Iterable[Record], seal: Seal | None, tell: Callable[[int], object] = lambda _: None
 ) -> Iterable[bytes]:
     """The bytes of a tape file, head first; sealed if there was a `seal`, whose trace is made anew.
 
     `tell` is called with the octets of each record that is done, as `octets_of` counts them.
     """
-    head = records[0]
+    rest = iter(records)
+    head = next(rest)
     assert isinstance(head, Head)
     encoder = TapeEncoder(head)
     trace = TraceHasher()
     traceable = True
-    for index, record in enumerate(records):
+    for index, record in enumerate(chain((head,), rest)):
         if index:
             encoder.add(record)
         try:

@@ -3,13 +3,16 @@
 First everything is scanned (`leftovers.py`); then what was found is replaced wherever it stands, in whatever layer of
 encoding, by the tokens that recording would have put there. Each record keeps its number and its place, each chunk its
 boundaries unless it was compressed.
+
+A tape may be larger than memory: its records are gone through several times, and bodies that are not as they were are
+kept by the caller's `Store`.
 """
 
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -21,7 +24,7 @@ from tapeproxy.tapes.leftovers import MESSAGES, Leftover, scan_leftovers
 from tapeproxy.tapes.literals import Literals
 from tapeproxy.tapes.parsing import parse_record
 from tapeproxy.tapes.recoding import encode
-from tapeproxy.tapes.records import Chunks, Frame, Head, Headers, Json, Record, Request, Response, Value
+from tapeproxy.tapes.records import Chunks, End, Frame, Head, Headers, Json, Record, Request, Response, Value
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.rewriting import octets_of
 from tapeproxy.tapes.secretvars import is_secret_value
@@ -31,52 +34,103 @@ from tapeproxy.tapes.tokens import WILDCARD, mask_tokens
 
 _LENGTH: Final = b"content-length"
 PASSES: Final = 3
-"""How often `scrub` goes over all records: it looks, replaces and looks again."""
+"""How often `scrub` works on all records: it looks, replaces and looks again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scrubbed:
-    """The clean `records`, numbered as before. `changed` are the numbers of those that are not as they were.
+    """The clean `records`, numbered as before, and made anew each time they are gone through. `changed` are the numbers
+    of those that are not as they were.
 
     `found` is what was replaced; `left` what still looks like a secret; `recompressed` are the numbers of exchanges
     with a body whose chunk boundaries were lost.
     """
 
-    records: list[Record]
+    records: Iterable[Record]
     changed: frozenset[int]
     found: list[Leftover]
     left: list[Leftover]
     recompressed: tuple[int, ...] = ()
 
 
+class Store(Protocol):
+    """Keeps bytes, in memory or elsewhere."""
+
+    def put(self, data: bytes, /) -> tuple[int, int]:
+        """Keep them; returns how they are asked for."""
+        ...
+
+    def get(self, piece: tuple[int, int], /) -> bytes:
+        """What was put."""
+        ...
+
+
+class _Memory:
+    """A store in memory."""
+
+    def __init__(self) -> None:
+        self._kept: list[bytes] = []
+
+    def put(self, data: bytes, /) -> tuple[int, int]:
+        self._kept.append(data)
+        return len(self._kept) - 1, len(data)
+
+    def get(self, piece: tuple[int, int], /) -> bytes:
+        return self._kept[piece[0]]
+
+
 def scrub(
-    records: Sequence[Record],
+    records: Iterable[Record],
     redactor: Redactor,
     sought: Sought | None = None,
     *,
     guesses: bool = False,
+    store: Store | None = None,
     tell: Callable[[int], object] = lambda _: None,
 ) -> Scrubbed:
     """Replace every secret on a tape, given as its records in order without the seal.
 
-    `guesses`: replace also what only looks random. Record numbers are places in `records`. `tell` is called with the
-    octets of each record that is done (`octets_of`), in each of the PASSES over all of them.
+    `records` gives the same ones whenever it is gone through. `guesses`: replace also what only looks random. Record
+    numbers are places in `records`. `tell` is called with the octets of each record that is done (`octets_of`), in each
+    of the PASSES over all of them.
     """
     sought = sought or Sought()
     looked_at = scan_leftovers(_told(records, tell), redactor, sought)
     found = [one for one in looked_at if guesses or one.kind != "random"]
     values, named = _sorted_out(found, sought)
-    scrubber = _Scrubber(redactor, Literals(redactor.secret, values, named, sought.patterns), sought.headers)
-    clean = scrubber.clean(records, tell)
-    changed = frozenset(n for n, (old, new) in enumerate(zip(records, clean, strict=True)) if old != new)
+    literals = Literals(redactor.secret, values, named, sought.patterns)
+    clean = _Clean(records, _Scrubber(redactor, literals, sought.headers, store or _Memory()), tell)
+    changed = frozenset(n for n, (old, new) in enumerate(clean.pairs()) if old != new)
     left = scan_leftovers(_told(clean, tell), redactor, sought) if changed else looked_at
-    return Scrubbed(clean, changed, found, left, tuple(scrubber.recompressed))
+    return Scrubbed(clean, changed, found, left, clean.recompressed)
 
 
-def _told(records: Sequence[Record], tell: Callable[[int], object]) -> Iterator[tuple[int, Record]]:
+def _told(records: Iterable[Record], tell: Callable[[int], object]) -> Iterator[tuple[int, Record]]:
     for index, record in enumerate(records):
         yield index, record
         tell(octets_of(record))
+
+
+class _Clean:
+    """The clean records of a tape. Its bodies are cleaned at once, its records whenever they are gone through."""
+
+    def __init__(self, records: Iterable[Record], scrubber: "_Scrubber", tell: Callable[[int], object]) -> None:
+        self._records = records
+        self._scrubber = scrubber
+        for exchange in _sides(records):
+            scrubber.take(exchange)
+            tell(sum(len(data) for _, _, data in (*exchange.up, *exchange.down)))
+
+    @property
+    def recompressed(self) -> tuple[int, ...]:
+        return tuple(sorted(self._scrubber.recompressed))
+
+    def __iter__(self) -> Iterator[Record]:
+        return (new for _, new in self.pairs())
+
+    def pairs(self) -> Iterator[tuple[Record, Record]]:
+        """Each record as it was and as it is now."""
+        return self._scrubber.clean(self._records)
 
 
 def _sorted_out(found: Iterable[Leftover], sought: Sought) -> tuple[set[bytes], set[tuple[str, bytes]]]:
@@ -100,8 +154,11 @@ class _Sides:
     `said` and `heard` are what passed on a WebSocket, to the server and to the client.
     """
 
+    number: int
     request: int
+    asked: Headers
     response: int | None = None
+    answered: Headers = ()
     up: list[tuple[int, int, bytes]] = field(default_factory=list)
     down: list[tuple[int, int, bytes]] = field(default_factory=list)
     said: list[tuple[int, Frame]] = field(default_factory=list)
@@ -109,47 +166,52 @@ class _Sides:
 
 
 class _Scrubber:
-    def __init__(self, redactor: Redactor, literals: Literals, headers: frozenset[str]) -> None:
+    def __init__(self, redactor: Redactor, literals: Literals, headers: frozenset[str], store: Store) -> None:
         self._redactor = redactor
         self._literals = literals
         self._names = frozenset(name.encode() for name in headers)
+        self._store = store
+        self._bodies: dict[tuple[int, int], tuple[int, int]] = {}  # those that are not as they were
+        self._lengths: dict[int, tuple[int, int]] = {}
+        self._lines: set[int] = set()  # frames that were cleaned as lines of one body
         self._digests: dict[str, str] = {}
         self._seed = b""
         self._recoded: set[int] = set()
         self.recompressed: list[int] = []
 
-    def clean(self, records: Sequence[Record], tell: Callable[[int], object]) -> list[Record]:
-        sides = _sides(records)
-        bodies: dict[tuple[int, int], bytes] = {}
-        lengths: dict[int, tuple[int, int]] = {}
-        for number, exchange in enumerate(sides, 1):
-            asked = records[exchange.request]
-            answered = None if exchange.response is None else records[exchange.response]
-            for index, record, pieces in (
-                (exchange.request, asked, exchange.up),
-                (exchange.response, answered, exchange.down),
-            ):
-                headers = record.headers if isinstance(record, Request | Response) else ()
-                texts = [data for _, _, data in pieces]
-                new, recoded = self._body(headers, texts)
-                if recoded:
-                    self.recompressed.append(number)
-                    self._recoded.update(place for place, _, _ in pieces)
-                bodies |= {(record, part): data for (record, part, _), data in zip(pieces, new, strict=True)}
-                if index is not None:
-                    lengths[index] = (sum(map(len, texts)), sum(map(len, new)))
-            for frames in (exchange.said, exchange.heard):
-                bodies |= self._frames(frames)
-            tell(sum(len(data) for _, _, data in (*exchange.up, *exchange.down)))
-        return [self._record(index, record, bodies, lengths) for index, record in enumerate(records)]
+    def take(self, exchange: _Sides) -> None:
+        """Clean the bodies of an exchange."""
+        for index, headers, pieces in (
+            (exchange.request, exchange.asked, exchange.up),
+            (exchange.response, exchange.answered, exchange.down),
+        ):
+            texts = [data for _, _, data in pieces]
+            new, recoded = self._body(headers, texts)
+            if recoded:
+                self.recompressed.append(exchange.number)
+                self._recoded.update(place for place, _, _ in pieces)
+            for (record, part, old), data in zip(pieces, new, strict=True):
+                self._keep(record, part, old, data)
+            if index is not None and (sizes := (sum(map(len, texts)), sum(map(len, new))))[0] != sizes[1]:
+                self._lengths[index] = sizes
+        for frames in (exchange.said, exchange.heard):
+            self._frames(frames)
 
-    def _record(
-        self,
-        index: int,
-        record: Record,
-        bodies: dict[tuple[int, int], bytes],
-        lengths: dict[int, tuple[int, int]],
-    ) -> Record:
+    def _keep(self, index: int, part: int, old: bytes, new: bytes) -> None:
+        if new != old:
+            self._bodies[index, part] = self._store.put(new)
+
+    def _kept(self, index: int, part: int, old: bytes) -> bytes:
+        piece = self._bodies.get((index, part))
+        return old if piece is None else self._store.get(piece)
+
+    def clean(self, records: Iterable[Record]) -> Iterator[tuple[Record, Record]]:
+        """The records of a tape, of which all exchanges were taken, each as it was and as it is now."""
+        self._digests.clear()
+        for index, record in enumerate(records):
+            yield record, self._record(index, record)
+
+    def _record(self, index: int, record: Record) -> Record:
         match record:
             case Head():
                 self._seed = _key_of(record)
@@ -158,39 +220,40 @@ class _Scrubber:
                 small = self._other(dataclasses.replace(record, body=b"", url=b"", headers=()))
                 assert isinstance(small, Request)
                 url = self._literals.redact(self._redactor.url(record.url))
-                headers = _with_length(self._headers(record.headers), *lengths[index])
-                return dataclasses.replace(small, url=url, headers=headers, body=bodies[index, -1])
+                headers = _with_length(self._headers(record.headers), *self._lengths.get(index, (0, 0)))
+                body = self._kept(index, -1, _bytes(record.body))
+                return dataclasses.replace(small, url=url, headers=headers, body=body)
             case Response():
                 small = self._other(dataclasses.replace(record, headers=(), informational=()))
                 assert isinstance(small, Response)
-                headers = _with_length(self._headers(record.headers), *lengths.get(index, (0, 0)))
+                headers = _with_length(self._headers(record.headers), *self._lengths.get(index, (0, 0)))
                 early = tuple((status, self._headers(given)) for status, given in record.informational)
                 return dataclasses.replace(small, headers=headers, informational=early)
             case Chunks():
-                parts = [(dt, bodies.get((index, n), data)) for n, (dt, data) in enumerate(record.parts)]
+                parts = [(dt, self._kept(index, n, _bytes(data))) for n, (dt, data) in enumerate(record.parts)]
                 # An empty chunk would end a chunked body.
                 kept = tuple(
                     (dt, new) for (dt, new), (_, old) in zip(parts, record.parts, strict=True) if new or not old
                 )
                 return dataclasses.replace(record, parts=kept, recoded=record.recoded or index in self._recoded)
             case Frame():
-                data = bodies.get((index, -1))
+                lone = index not in self._lines
                 small = self._other(dataclasses.replace(record, data=b""))
                 assert isinstance(small, Frame)
-                return dataclasses.replace(small, data=self._bytes(record.data) if data is None else data)
+                data = self._bytes(record.data) if lone else self._kept(index, -1, record.data)
+                return dataclasses.replace(small, data=data)
             case Value():
                 return self._value(record)
             case _:
                 return self._other(record)
 
-    def _frames(self, frames: Sequence[tuple[int, Frame]]) -> dict[tuple[int, int], bytes]:
-        """The data of one direction of a WebSocket, cleaned as lines of one body."""
+    def _frames(self, frames: Sequence[tuple[int, Frame]]) -> None:
+        """Clean the data of one direction of a WebSocket as lines of one body."""
         lines = [frame.data + b"\n" if frame.open is None else frame.data for _, frame in frames]
         new = self._text(lines, MESSAGES) if lines else []
-        return {
-            (index, -1): data.removesuffix(b"\n") if frame.open is None else data
-            for (index, frame), data in zip(frames, new, strict=True)
-        }
+        for (index, frame), data in zip(frames, new, strict=True):
+            self._lines.add(index)
+            self._keep(index, -1, frame.data, data.removesuffix(b"\n") if frame.open is None else data)
 
     def _bytes(self, data: bytes) -> bytes:
         return self._redactor.content(self._literals.redact(data))
@@ -275,13 +338,19 @@ def _key_of(head: Head) -> bytes:
         return b""
 
 
-def _sides(records: Sequence[Record]) -> list[_Sides]:
+def _sides(records: Iterable[Record]) -> Iterator[_Sides]:
+    """The exchanges of a tape, each when it has ended; those without an end at last."""
     by_request: dict[int, _Sides] = {}
+    number = 0
     for index, record in enumerate(records):
         if isinstance(record, Request):
-            by_request[index] = _Sides(index, up=[(index, -1, _bytes(record.body))])
+            number += 1
+            by_request[index] = _Sides(number, index, record.headers, up=[(index, -1, _bytes(record.body))])
         elif isinstance(record, Response) and record.of in by_request:
             by_request[record.of].response = index
+            by_request[record.of].answered = record.headers
+        elif isinstance(record, End) and record.of in by_request:
+            yield by_request.pop(record.of)
         elif isinstance(record, Chunks) and record.of in by_request:
             sides = by_request[record.of]
             pieces = sides.down if record.to == "client" else sides.up
@@ -289,7 +358,7 @@ def _sides(records: Sequence[Record]) -> list[_Sides]:
         elif isinstance(record, Frame) and record.of in by_request and record.type in ("text", "binary"):
             sides = by_request[record.of]
             (sides.heard if record.to == "client" else sides.said).append((index, record))
-    return list(by_request.values())
+    yield from by_request.values()
 
 
 def _bytes(data: object) -> bytes:

@@ -14,7 +14,7 @@ from tapeproxy.proxy.encrypting import encrypt
 from tapeproxy.proxy.signing import is_true
 from tapeproxy.proxy.unlocking import Secret
 from tapeproxy.tapes import encrypted, parsing
-from tapeproxy.tapes.bodies import FORMS, MAX_DEPTH
+from tapeproxy.tapes.bodies import FORMS, FREE_EXPANSION, MAX_BODY, MAX_DEPTH, MAX_EXPANSION
 from tapeproxy.tapes.chain import MAX_LINE
 from tapeproxy.tapes.decoder import FEATURES, Limits
 from tapeproxy.tapes.gzipping import HEADER
@@ -72,7 +72,9 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert table["gzip members"].replace(" ", "") == str(limits.members)
     assert table["nesting in free-form fields"] == str(parsing.MAX_NESTING)
     assert table["references through references"] == f"{MAX_DEPTH} records"
-    assert table["all bodies built from references, together"] == f"{limits.bodies >> 30} GiB"
+    past = f"past the first {FREE_EXPANSION >> 30} GiB, {MAX_EXPANSION} times the bytes of the file up to there"
+    assert table["all bodies built from references, together"] == f"{limits.bodies >> 30} GiB; {past}"
+    assert table["bodies of one record built from references"] == f"{MAX_BODY >> 20} MiB"
 
 
 def test_the_features_and_the_header_are_those_of_the_code() -> None:

@@ -62,7 +62,7 @@ def test_the_watcher_hears_of_each_file_that_is_read_to_its_end_or_not(tmp_path:
 def test_the_watcher_hears_of_all_that_takes_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAPEPROXY_HOME", str(tmp_path / "home"))
     tape, source = tmp_path / "a.tape.jsonl.gz", tmp_path / "c.yaml"
-    exchanges = [one for n in range(9) for one in agentruns.exchange(1 + 4 * n, "http://x/", asked=b"sk-" + b"a" * 40)]
+    exchanges = [one for n in range(9) for one in agentruns.exchange(1 + 3 * n, "http://x/", asked=b"sk-" + b"a" * 40)]
     agentruns.write_tape(tape, exchanges)
     source.write_text(
         "interactions:\n" + "- {request: {method: GET, uri: 'http://x/'}, response: {status: 200}}\n" * 99

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tapesamples import read, written
 
-from tapeproxy.proxy.spool import Budget, Spool, SpooledExchanges
+from tapeproxy.proxy.spool import Budget, Spool, SpooledExchanges, SpoolFile
 from tapeproxy.tapes.answers import render
 from tapeproxy.tapes.decoder import Entry
 from tapeproxy.tapes.exchanges import Exchange, assemble, outlines
@@ -143,6 +143,27 @@ print(os.listdir(sys.argv[2]), oct(os.fstat(spool._file._file.fileno()).st_mode 
         env=os.environ | {"PYTHONPATH": str(Path(tests).parent)},
     )
     assert (done.stdout, done.stderr) == ("[] 0o600\n", "")
+
+
+def test_of_an_encrypted_tape_nothing_readable_is_on_disk() -> None:
+    records = [record for n in range(3) for record in exchange(1 + 5 * n, b"%d The tide comes in. " % n * 50_001)]
+    entries = read(written(records, WINDOWED))[0]
+    spool = Spool(NONE, secret=True)
+    exchanges = assemble(entries, shelf=spool).exchanges
+    assert isinstance(exchanges, SpooledExchanges)
+    assert [*exchanges] == [*assemble(entries).exchanges]
+    file = spool._file._file
+    assert file is not None
+    file.seek(0)
+    data = file.read()
+    assert b"The tide" not in data
+    assert len(data) > 1 << 20
+
+
+def test_pieces_of_an_encrypted_file_come_back_wherever_they_begin() -> None:
+    file = SpoolFile(secret=True)
+    given = [os.urandom(size) for size in (5, 0, 1, 16, 3 << 20, 15, 17, 1 << 20, 100)]
+    assert [*map(file.get, [file.put(data) for data in given])] == given
 
 
 def test_a_spool_that_was_cut_off_is_an_error_and_no_other_body() -> None:

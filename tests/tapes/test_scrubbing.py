@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -17,6 +17,7 @@ from peeling import holds
 from tapesamples import read
 
 from tapeproxy.tapes.filetext import redact_text
+from tapeproxy.tapes.leftovers import Leftover
 from tapeproxy.tapes.records import (
     Chunks,
     End,
@@ -33,7 +34,7 @@ from tapeproxy.tapes.records import (
     Value,
 )
 from tapeproxy.tapes.redaction import Redactor
-from tapeproxy.tapes.scrubbing import Scrubbed, scrub
+from tapeproxy.tapes.scrubbing import scrub
 from tapeproxy.tapes.suspicion import Sought
 
 KNOWN = "env-s3cret/of+the run=7Q"
@@ -45,8 +46,21 @@ STREAM: Headers = ((b"Content-Type", b"text/event-stream"),)
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1.tape.jsonl.gz"
 
 
-def scrubbed(records: Sequence[Record], sought: Sought = SOUGHT) -> Scrubbed:
-    return scrub(records, REDACTOR, sought)
+class Done(NamedTuple):
+    """What `Scrubbed` says, with its records in a list."""
+
+    records: list[Record]
+    changed: frozenset[int]
+    found: list[Leftover]
+    left: list[Leftover]
+    recompressed: tuple[int, ...]
+
+
+def scrubbed(records: Sequence[Record], sought: Sought = SOUGHT) -> Done:
+    done = scrub(records, REDACTOR, sought)
+    clean = [*done.records]
+    assert clean == [*done.records], "they are the same each time"
+    return Done(clean, done.changed, done.found, done.left, done.recompressed)
 
 
 def tape(
