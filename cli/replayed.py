@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tapeproxy.cli.rendering import Screen, count, duration, printable
+from tapeproxy.tapes.outcomes import GAP
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.replayed import Replayed
@@ -25,7 +26,7 @@ def warnings(result: "Replayed") -> Iterator[str]:
             "so its requests never came; see docs/LIMITS.md"
         )
     for note in result.notes:
-        yield f"note: {printable(note)}"
+        yield f"{'warning' if note.startswith(GAP) else 'note'}: {printable(note)}"
     stopped_by = None if result.outcome is None else result.outcome.stopped_by
     if stopped_by == "violations":
         yield f"stopped the run after {count(len(result.violations), 'violation')}"

@@ -91,9 +91,9 @@ def command(
 
     --json prints: tape (its path), finding (intact, interrupted, not-canonical, trace-differs, damaged, not-pinned,
     unsigned, signed-by-another, false-signature), good, what, fix, line (where; 0: the file as a whole), records,
-    exchanges, outcome, head_hash, last_hash, trace, pinned (last, head or null: which hash --head is), signed_by (the
-    fingerprint, or null), signed_at and trusted (by a --key). Where the finding is damaged, records and exchanges are
-    those before the damage.
+    exchanges, outcome, head_hash, last_hash, trace, gaps (what the recorder could not tape, a sentence each), pinned
+    (last, head or null: which hash --head is), signed_by (the fingerprint, or null), signed_at and trusted (by a
+    --key). Where the finding is damaged, records and exchanges are those before the damage.
 
     --json --times N adds: times (N), replays (how many were made), identical (how many were clean and as the first),
     stopped (by Ctrl-C), as_sealed (whether all replays had the trace of the tape's seal; null: no seal),
@@ -175,6 +175,7 @@ def _document(path: Path, verdict: "Verdict") -> dict[str, object]:
         "head_hash": verdict.head_hash,
         "last_hash": verdict.last_hash,
         "trace": verdict.trace,
+        "gaps": list(verdict.gaps),
     } | voucher_fields(verdict)
 
 
@@ -185,6 +186,8 @@ def _print(path: Path, verdict: "Verdict") -> None:
     echo(f"{printable(place)}: {finding}: {printable(verdict.what)}")
     if verdict.fix:
         echo(f"  {printable(verdict.fix)}")
+    for gap in verdict.gaps:
+        echo(f"  {screen.paint('warning', 'yellow', bold=True)}: {printable(gap)}")
     before = " before the damage" if verdict.finding == "damaged" else ""
     facts = (
         ("records", f"{verdict.records}{before}"),

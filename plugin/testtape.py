@@ -20,6 +20,7 @@ from tapeproxy.proxy.tapefile import is_locked
 from tapeproxy.proxy.testplaces import SUFFIX
 from tapeproxy.tapes.errors import TapeproxyError
 from tapeproxy.tapes.exchanges import Exchange, Tape
+from tapeproxy.tapes.outcomes import broke_off
 from tapeproxy.tapes.violations import Drift, Violation
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ class TestTape:
     def _advice(self) -> str:
         if self.missing:
             return f"there is no such tape yet: {record_it(self.options.mode)}"
-        if self._replay is not None and self._replay.tape.seal is None:
+        if self._replay is not None and broke_off(self._replay.tape.seal):
             return f"the tape was interrupted and may end before this; {ANEW}"
         return self._if_meant(UPDATE_IT)
 

@@ -104,12 +104,19 @@ def compared(live: Live, status: int, headers: Headers, body: bytes, reading: Re
 
 
 def missed(
-    miss: Miss, index: Index, tag: LaneTag | None, large: "Callable[[int], Difference | None] | None" = None
+    miss: Miss,
+    index: Index,
+    tag: LaneTag | None,
+    large: "Callable[[int], Difference | None] | None" = None,
+    *,
+    cut: bool = False,
 ) -> Violation:
     """The violation of asking what the tape has no answer for, and why it has none.
 
-    `large(number)` says where a large body is no longer that of the exchange.
+    `large(number)` says where a large body is no longer that of the exchange. `cut`: the tape broke off.
     """
+    if cut and miss.elsewhere is None and (last := index.spent(miss.ask.lane)) is not None:
+        return _past_the_end(miss, index, tag, last)
     explanation = explained(miss, index)
     if large is not None and explanation.nearest is not None and not explanation.nearest_used:
         parted = large(explanation.nearest)
@@ -123,6 +130,15 @@ def missed(
         what = f"the tape has this request for lane {miss.elsewhere}, but lane {miss.ask.lane} made it"
         return Violation("lane", explanation.request, what, explanation, tag)
     what = "this request is not on the tape"
+    return Violation("miss", explanation.request, what, explanation, tag, miss.ask)
+
+
+def _past_the_end(miss: Miss, index: Index, tag: LaneTag | None, last: int) -> Violation:
+    """The violation of going on where a tape broke off: no taped request was meant, and no rule would help."""
+    explanation = replace(explained(miss, index), nearest=None, differences=(), context=())
+    whose = "" if miss.ask.lane is None else f" of lane {miss.ask.lane}"
+    after = f"after exchange {last}, the last{whose}" if last else f"before the first exchange{whose}"
+    what = f"the recording was interrupted, and the tape broke off here: {after}"
     return Violation("miss", explanation.request, what, explanation, tag, miss.ask)
 
 

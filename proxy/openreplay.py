@@ -13,6 +13,7 @@ from tapeproxy.proxy.supervisor import Outcome, Stdio, StopSignal, end_leftovers
 from tapeproxy.proxy.tapedrun import facts_here
 from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.tapes.errors import Place, TapeFormatError
+from tapeproxy.tapes.outcomes import gaps
 from tapeproxy.tapes.reading import taped_reading
 from tapeproxy.tapes.violations import Drift, Violation
 
@@ -116,6 +117,7 @@ class Replaying:
             unused=replayer.index.unused(without=covered),
             refusals=dict(self._refusals),
             notes=[
+                *gaps(self.tape.notes),
                 *self.wire.notes,
                 *([] if self.shims is None else self.shims.notes()),
                 *replayer.findings.soft_notes(),

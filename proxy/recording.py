@@ -34,6 +34,7 @@ from tapeproxy.tapes.errors import TapeFormatError
 from tapeproxy.tapes.fronts import Fronts
 from tapeproxy.tapes.identity import parse_target
 from tapeproxy.tapes.machine import NOTE, Facts, Noticed, usable
+from tapeproxy.tapes.outcomes import FAILURE
 from tapeproxy.tapes.records import End, Exit, Note, Request, Response
 from tapeproxy.tapes.redaction import Redactor
 from tapeproxy.tapes.secretvars import secret_values
@@ -160,7 +161,7 @@ class Recording:
         if not failures.count:
             return None
         text = f"{failures.count} times something could not be taped; first: {failures.first}"
-        self.tape.add(Note(t=self.tape.now(), what="recorder-failure", text=text))
+        self.tape.add(Note(t=self.tape.now(), what=FAILURE, text=text))
         return text
 
 

@@ -23,6 +23,7 @@ from tapeproxy.tapes.largebodies import LARGE, LargeBody, is_stand_in, stand_in
 from tapeproxy.tapes.machine import Fact, Facts, facts_of, marks, usable
 from tapeproxy.tapes.matching import Ask, Hit, Index, Miss
 from tapeproxy.tapes.order import CompletionOrder
+from tapeproxy.tapes.outcomes import broke_off
 from tapeproxy.tapes.passing import passes
 from tapeproxy.tapes.reading import Reading, replay_reading, taped_reading
 from tapeproxy.tapes.records import Headers
@@ -411,4 +412,5 @@ class Replayer:
         def large(nearest: int) -> "Difference | None":
             return parting(self.tape.exchanges[nearest - 1], self._redacted_pieces(miss.ask.headers, body))
 
-        return self.violate(missed(miss, self.index, tag, large if is_stand_in(miss.ask.body) else None))
+        given = large if is_stand_in(miss.ask.body) else None
+        return self.violate(missed(miss, self.index, tag, given, cut=broke_off(self.tape.seal)))

@@ -111,6 +111,11 @@ class Card:
         return ask_of(self._exchanges.answer(self._at), body, self._reading)
 
     @property
+    def lane(self) -> str | None:
+        """Whose request it is."""
+        return self._exchanges.answer(self._at).request.lane
+
+    @property
     def loose(self) -> bool:
         """See `Ask.is_loose`."""
         return bool(self._reading.rules) and self.ask.is_loose()

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from tapeproxy.tapes.differences import Difference, difference_text
+from tapeproxy.tapes.outcomes import GAP
 from tapeproxy.tapes.records import Json
 from tapeproxy.tapes.reportfields import dict_of, list_of, text_of, whole_of
 from tapeproxy.tapes.usage import Usage
@@ -93,7 +94,7 @@ def _replay(report: Json, name: str) -> Entry:
         name=name,
         tape=text_of(report, "tape") or name,
         code=code,
-        why=", ".join(reasons),
+        why=", ".join([*reasons, *_gaps(report, "notes")]),
         answered=whole_of(report, "served"),
         exchanges=whole_of(report, "exchanges"),
         waited_ns=whole_of(report, "taped_ns"),
@@ -113,7 +114,7 @@ def _verified(report: Json) -> Iterator[Entry]:
         name=f"{tape} (verified)",
         tape=tape,
         code=0 if good else _BAD_TAPE,
-        why="" if good else text_of(report, "finding"),
+        why=", ".join(([] if good else [text_of(report, "finding")]) + _gaps(report, "gaps")),
         told=() if good else (finding,),
         file=tape,
     )
@@ -158,6 +159,12 @@ def _test(value: object, where: str) -> Entry:
         kept=tuple(text_of({"kept": one}, "kept") for one in list_of(report, "kept")),
         file=name.partition("::")[0],
     )
+
+
+def _gaps(report: Json, name: str) -> list[str]:
+    """What the recorder of the tape knew to be missing on it."""
+    texts = (text_of({name: one}, name) for one in list_of(report, name))
+    return [text for text in texts if text.startswith(GAP)]
 
 
 def reason_of(longrepr: str) -> str:

@@ -230,6 +230,14 @@ class Index:
         """The exchanges with the world that have these numbers and that nothing has asked for, in tape order."""
         return Cards([card for card in self._cards if card.number in numbers and not card.used and not card.inside])
 
+    def spent(self, lane: str | None) -> int | None:
+        """The number of the last exchange that a lane may have, where all of them were given out (0: it has none).
+
+        None: some are left.
+        """
+        cards = [card for card in self.cards() if not card.inside and (not self._by_lane or card.lane == lane)]
+        return max((card.number for card in cards), default=0) if all(card.used for card in cards) else None
+
     def cards(self) -> Sequence[Card]:
         """Every taped request, in tape order."""
         return self._cards

@@ -1,9 +1,15 @@
 """How a run ended, in words; knows the seal and the exit record."""
 
-from tapeproxy.tapes.records import Exit, Seal
+from collections.abc import Iterable
+
+from tapeproxy.tapes.records import Exit, Note, Record, Seal
 
 REPAIRED = "repaired"
 """The outcome in the seal of a tape that was interrupted, and closed afterwards."""
+FAILURE = "recorder-failure"
+"""The note of a recorder that could not tape something."""
+GAP = "the tape has a gap: "
+"""How `gaps` begin."""
 _SIGNALLED = 128
 """Shells and many programs exit with this and the signal's number."""
 
@@ -19,6 +25,16 @@ def outcome(seal: Seal | None, exit: Exit | None) -> str:
         return seal.outcome
     ended = f"exit {exit.code}" if exit.signal is None else f"killed by {exit.signal}"
     return _stopped(exit, ended) if seal.outcome == "user" else ended
+
+
+def gaps(records: Iterable[Record]) -> list[str]:
+    """What the recorder knew to be missing on its tape, a sentence each; of all but its notes nothing is asked."""
+    return [GAP + one.text for one in records if isinstance(one, Note) and one.what == FAILURE]
+
+
+def broke_off(seal: Seal | None) -> bool:
+    """Whether a tape ends where its recorder was stopped, and not its run: interrupted, or repaired after that."""
+    return seal is None or seal.outcome == REPAIRED
 
 
 def _stopped(exit: Exit, ended: str) -> str:

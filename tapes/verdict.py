@@ -9,8 +9,8 @@ from typing import Literal
 
 from tapeproxy.tapes.decoder import Ending, Entry
 from tapeproxy.tapes.errors import TapeFormatError
-from tapeproxy.tapes.outcomes import REPAIRED, outcome
-from tapeproxy.tapes.records import End, Exit, Request, Seal
+from tapeproxy.tapes.outcomes import REPAIRED, gaps, outcome
+from tapeproxy.tapes.records import End, Exit, Note, Request, Seal
 from tapeproxy.tapes.signature import Signature
 from tapeproxy.tapes.trace import TraceHasher
 
@@ -38,7 +38,7 @@ class Verdict:
     `outcome` (how the run ended, in words) and `trace` are the seal's; `file` is the hash of all the file's bytes.
 
     `pinned`: which of its hashes was. `signature` is true and of this tape, and `trusted` when its key was asked for
-    (`tapes/vouching.py`).
+    (`tapes/vouching.py`). `gaps`: what the recorder knew to be missing, a sentence each.
     """
 
     finding: Finding
@@ -55,6 +55,7 @@ class Verdict:
     pinned: Literal["last", "head"] | None = None
     signature: Signature | None = None
     trusted: bool = False
+    gaps: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -75,6 +76,7 @@ class Witness:
         self._seal: Seal | None = None
         self._trace = TraceHasher()
         self._untraceable = ""
+        self._gaps: list[str] = []
 
     def see(self, entry: Entry) -> Entry:
         """Take the next record; returns it."""
@@ -90,6 +92,8 @@ class Witness:
                 self._exit = entry.record
             case Seal():
                 self._seal = entry.record
+            case Note():
+                self._gaps += gaps((entry.record,))
             case _:
                 pass
         try:
@@ -144,6 +148,7 @@ class Witness:
             last_hash=self._last_hash,
             outcome=None if self._seal is None else outcome(self._seal, self._exit),
             trace=None if self._seal is None else self._seal.trace,
+            gaps=tuple(self._gaps),
         )
 
     def _other_lane(self, seal: Seal) -> str | None:

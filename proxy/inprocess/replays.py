@@ -35,6 +35,7 @@ from tapeproxy.proxy.tapeserver import TapeServer
 from tapeproxy.tapes.errors import Place, TapeFormatError, UsageError
 from tapeproxy.tapes.exchanges import Exchange, Tape
 from tapeproxy.tapes.hosts import is_loopback
+from tapeproxy.tapes.outcomes import gaps
 from tapeproxy.tapes.positions import is_within
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.tapes.trace import join_parts, part_of
@@ -228,7 +229,7 @@ class Replay:
     @property
     def notes(self) -> Sequence[str]:
         """What is worth knowing and is no drift."""
-        return [*self._judged.notes, *self._replayer.findings.soft_notes()]
+        return [*gaps(self.tape.notes), *self._judged.notes, *self._replayer.findings.soft_notes()]
 
     def close(self) -> None:
         """Serve no more; the findings stay."""

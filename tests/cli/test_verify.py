@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from tapeproxy.cli.verify import command
 from tapeproxy.tapes.errors import TapeFormatError, UsageError
+from tapeproxy.tapes.records import Note
 
 
 @pytest.fixture
@@ -126,6 +127,16 @@ def test_json_names_what_the_help_names(tape: Path) -> None:
     }
     words = set(str(command.help).replace(",", " ").replace("(", " ").replace(".", " ").split())
     assert set(given) - words == set()
+
+
+def test_what_the_recorder_could_not_tape_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.tape.jsonl.gz"
+    note = Note(t=1, what="recorder-failure", text="3 times something could not be taped; first: boom\x1b")
+    path.write_bytes(agentruns.tape_bytes([note]))
+    told = "the tape has a gap: 3 times something could not be taped; first: boom"
+    code, output = verify(str(path))
+    assert (code, f"  warning: {told}\\x1b" in output.splitlines()) == (0, True)
+    assert json.loads(verify(str(path), "--json")[1])["gaps"] == [f"{told}\x1b"]
 
 
 def test_a_hostile_outcome_is_shown_as_text(tmp_path: Path) -> None:

@@ -96,6 +96,13 @@ def test_a_recorder_that_is_killed_leaves_a_tape_that_replays_what_it_has(cli: C
     replayed = cli.run("replay", "t.jsonl.gz", input="")
     assert (replayed.returncode, replayed.stdout) == (0, "200\n")
     assert "interrupted" in replayed.stderr
+    assert cli.run("repair", "t.jsonl.gz", "-o", "repaired.jsonl.gz").returncode == 0
+    further = agent(cli, FETCH)
+    for name in ("t.jsonl.gz", "repaired.jsonl.gz"):
+        replayed = cli.run("replay", name, "--", PY, further)
+        assert (replayed.returncode, replayed.stdout) == (3, "200\n470\n")
+        assert "the tape broke off here: after exchange 1, the last of lane m\n" in replayed.stderr
+        assert "--ignore" not in replayed.stderr
 
 
 def test_timeout_ends_the_run(cli: Cli, provider: FakeProvider) -> None:

@@ -115,6 +115,13 @@ def test_a_verified_tape_and_its_replays() -> None:
     assert (only(damaged).code, only(damaged).told) == (5, (Told("tape", "damaged: line 3"),))
 
 
+def test_what_the_recorder_could_not_tape_is_the_why_of_what_passed_too() -> None:
+    gap = "the tape has a gap: 1 times something could not be taped; first: boom"
+    (replay,) = read_report(REPLAY | {"notes": ["soft divergence", gap]}, "r.json")
+    (verified,) = read_report({"tape": "t", "finding": "intact", "good": True, "what": "w", "gaps": [gap]}, "v.json")
+    assert [(one.code, one.why) for one in (replay, verified)] == [(0, gap)] * 2
+
+
 def test_tests() -> None:
     failed = TEST | {"outcome": "failed", "longrepr": "def x():\n>  a\nE   KeyError: 1\n", "kept": ["k.tape.jsonl.gz"]}
     program = REPLAY | {"exit_code": 3, "violations": [MISS]}
