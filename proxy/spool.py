@@ -4,8 +4,6 @@ The first ones stay in memory, so of most tapes nothing is ever written. Beyond 
 written out, and then all of an exchange that has ended, to be read back when someone looks at it. A body that stands
 on the tape by reference is not written again: it is kept as the pieces of earlier ones. Should the disk be full, what
 comes after stays in memory.
-
-What only a big tape needs is imported when it comes: every tape has a spool.
 """
 
 import contextlib
@@ -13,6 +11,8 @@ import dataclasses
 import errno
 import itertools
 import os
+import pickle
+import tempfile
 import threading
 import weakref
 from array import array
@@ -148,6 +148,14 @@ class Spool:
         if like is not None and self._whole <= 0:
             self._likes[exchange.number] = like
 
+    def adopt(self, exchange: Exchange) -> None:
+        """Take over an exchange that has begun elsewhere, and perhaps ended."""
+        self.begin(exchange, None)
+        if exchange.end is not None:
+            self.end(exchange)
+        else:
+            self._open[exchange.number] = sum(chunk.size for chunk in (*exchange.chunks, *exchange.uploads))
+
     def keep(self, exchange: Exchange, chunk: Chunk) -> Chunk:
         size = self._open[exchange.number] = self._open.get(exchange.number, 0) + len(chunk.data)
         if size <= _LARGE or self._file.full:
@@ -248,8 +256,6 @@ def _freeze(exchange: Exchange) -> bytes:
         *(None if response is None else _OF_RESPONSE(response), chunks, uploads, None if end is None else _OF_END(end)),
         exchange.frames,
     )
-    import pickle
-
     return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
 
 
@@ -262,8 +268,6 @@ def _thawed(t: int | None, data: "bytes | _Piece", file: "SpoolFile") -> Chunk:
 
 
 def _thaw(data: bytes, file: "SpoolFile") -> Exchange:
-    import pickle
-
     # Nobody else can have written it: the file has no name.
     number, index, request, response, chunks, uploads, end, frames = pickle.loads(data)
     return Exchange(
@@ -318,8 +322,6 @@ class SpoolFile:
     def _flush(self) -> bool:
         with contextlib.suppress(OSError):  # no space: what is pending stays in memory
             if self._file is None:
-                import tempfile
-
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # open as long as the tape is used
                 weakref.finalize(self, self._file.close)
             self._file.seek(self._written)

@@ -15,11 +15,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from tapeproxy.proxy.shelving import Shelving
 from tapeproxy.proxy.unlocking import Ask, ask_environment
 from tapeproxy.proxy.watching import watched
 from tapeproxy.tapes.decoder import Ending, Entry, TapeDecoder
 from tapeproxy.tapes.errors import NoTapeError, Place, TapeExistsError, TapeFormatError, TapeWriteError
-from tapeproxy.tapes.exchanges import Shelf, Tape, assemble
+from tapeproxy.tapes.exchanges import Tape, assemble
 from tapeproxy.tapes.magic import is_encrypted
 from tapeproxy.tapes.records import Head, Record
 
@@ -223,7 +224,7 @@ def load(path: Path, ask: Ask = ask_environment) -> tuple[Tape, Ending]:
     Raises TapeFormatError, and LockedTapeError as `read_entries` does.
     """
     endings: list[Ending] = []
-    tape = assemble(read_entries(path, endings, ask), str(path), _shelf(path))
+    tape = assemble(read_entries(path, endings, ask), str(path), Shelving(secret=is_locked(path)))
     return tape, endings[0]
 
 
@@ -276,13 +277,6 @@ def _slices(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
     for piece in pieces:
         for at in range(0, len(piece), size):
             yield piece[at : at + size]
-
-
-def _shelf(path: Path) -> Shelf:
-    # How much a tape will be, its size does not tell: of bodies like earlier ones it holds what is new.
-    from tapeproxy.proxy.spool import Spool
-
-    return Spool(secret=is_locked(path))
 
 
 def _size(path: Path) -> int:

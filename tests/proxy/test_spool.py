@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tapesamples import read, written
 
+from tapeproxy.proxy.shelving import Shelving
 from tapeproxy.proxy.spool import Budget, Spool, SpooledExchanges, SpoolFile
 from tapeproxy.tapes.answers import render
 from tapeproxy.tapes.decoder import Entry
@@ -122,6 +123,22 @@ def test_a_full_disk_is_no_error(limit: int) -> None:
     types, full = done.stdout.strip().rsplit(" ", 1)
     assert full == "True"
     assert "'Exchange', 'Exchange'" in types
+
+
+def test_a_shelf_becomes_a_spool_when_it_is_full() -> None:
+    """Also in the middle of an exchange, and with one that does not end."""
+    records = [
+        *exchange(1, os.urandom(1 << 20)),
+        *exchange(6, b"a", answer=os.urandom(1 << 20), ended=False),
+        *exchange(10, b"b", answer=os.urandom(3 << 20)),
+        *(record for n in range(12) for record in exchange(15 + 5 * n, os.urandom(1 << 20))),
+    ]
+    entries = read(written(records, WINDOWED))[0]
+    found = assemble(entries, shelf=Shelving()).exchanges
+    assert isinstance(found, SpooledExchanges)
+    assert [*found] == [*assemble(entries).exchanges]
+    few = assemble(entries[:6], shelf=Shelving()).exchanges
+    assert isinstance(few, list)
 
 
 def test_the_file_is_private_and_has_no_name(tmp_path: Path) -> None:
