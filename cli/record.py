@@ -10,23 +10,19 @@ import click
 
 from tapeproxy.cli.agentcommand import AgentCommand, agent_argv
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.keepingoptions import STOPPED, KeepingOptions, keeping_options
 from tapeproxy.cli.leftover import after_recording
 from tapeproxy.cli.newtape import new_tape, record_to_new_tape
 from tapeproxy.cli.recorded import astray, closing_lines, warner, warnings
 from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
 from tapeproxy.cli.reverseoption import reverse_option
 from tapeproxy.cli.ruleoptions import given_rules, rule_options
-from tapeproxy.cli.unlocking import Unlocking, unlock_options
 from tapeproxy.cli.worldoptions import WorldOptions, world_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
     from tapeproxy.proxy.outside import Outside
-    from tapeproxy.proxy.unlocking import Secret
     from tapeproxy.tapes.fronts import Front
-
-STOPPED = 6
-"""Exit code of a run that was stopped because its tape could not be written whole."""
 
 
 @click.command(cls=AgentCommand, context_settings=HELP)
@@ -44,10 +40,7 @@ STOPPED = 6
 )
 @click.option("--io", is_flag=True, help="Tape also what the agent reads from files, folders, programs and sockets.")
 @click.option("--threads", is_flag=True, help="Tape also the order in which threads get locks; a replay keeps it.")
-@click.option("--strict-tape", is_flag=True, help="Stop the agent when the tape can't be written whole.")
-@click.option("--fsync", is_flag=True, help="Have the disk confirm each chunk before the agent gets it (slow).")
-@click.option("--encrypt", is_flag=True, help="Encrypt the tape from its first byte on, as `encrypt` does.")
-@unlock_options
+@keeping_options
 @rule_options
 @redact_options
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings.")
@@ -66,10 +59,7 @@ def command(
     no_shim: bool,
     io: bool,
     threads: bool,
-    strict_tape: bool,
-    fsync: bool,
-    encrypt: bool,
-    unlocking: Unlocking,
+    keeping: KeepingOptions,
     quiet: bool,
 ) -> int:
     """Run an agent and tape every HTTP exchange it makes.
@@ -119,11 +109,14 @@ def command(
         raise UsageError("--io is the shim's work", fix="leave out --no-shim")
     if threads and no_shim:
         raise UsageError("--threads is the shim's work", fix="leave out --no-shim")
-    secret = _secret(unlocking, encrypt=encrypt, io=io)
+    if keeping.encrypt and io:
+        fix = "leave out one of them, or `tapeproxy encrypt` the tape afterwards"
+        raise UsageError("--io hands over what the agent reads in plain files", fix=fix)
+    secret = keeping.secret()
     world.warn(os.environ)
     outside = _outside() if local else None
     settings = RecordSettings(
-        tape=output or new_tape(argv, encrypted=encrypt),
+        tape=output or new_tape(argv, encrypted=keeping.encrypt),
         argv=argv,
         environment=dict(os.environ),
         cwd=str(Path.cwd()),
@@ -142,8 +135,8 @@ def command(
         threads=threads,
         rules=given_rules(ctx),
         redaction=given_redaction(ctx),
-        strict=strict_tape,
-        fsync=fsync,
+        strict=keeping.strict,
+        fsync=keeping.fsync,
         secret=secret,
         outside=outside,
     )
@@ -152,7 +145,7 @@ def command(
     if output is None:
         result = record_to_new_tape(settings)
     else:
-        result = asyncio.run(record(settings, warner(strict=strict_tape)), loop_factory=loop_for(outside))
+        result = asyncio.run(record(settings, warner(strict=keeping.strict)), loop_factory=loop_for(outside))
     brief = quiet or result.failure is not None
     for line in (*warnings(result), *(astray(result) if brief else closing_lines(result, argv))):
         click.echo(f"tapeproxy: {line}", err=True)
@@ -180,15 +173,3 @@ def _outside() -> "Outside":
             return outside
     fix = "leave it out; --reverse is for clients that know no proxy (docs/CLIENTS.md)"
     raise UsageError(f"--local needs a network namespace: {refusal}", fix=fix)
-
-
-def _secret(unlocking: Unlocking, *, encrypt: bool, io: bool) -> "Secret | None":
-    """What the tape is encrypted with, if it is to be. Raises UsageError."""
-    if not encrypt:
-        if unlocking.named:
-            raise UsageError(f"{unlocking.named} is for a tape that is encrypted", fix="add --encrypt, or leave it out")
-        return None
-    if io:
-        fix = "leave out one of them, or `tapeproxy encrypt` the tape afterwards"
-        raise UsageError("--io hands over what the agent reads in plain files", fix=fix)
-    return unlocking.choose()

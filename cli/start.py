@@ -6,15 +6,16 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tapeproxy.cli.choose import choose_tape, default_path
+from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
+from tapeproxy.cli.keepingoptions import STOPPED, KeepingOptions, keeping_options
 from tapeproxy.cli.manyruns import many_settings, serve_many, stop_run
+from tapeproxy.cli.newtape import new_tape
 from tapeproxy.cli.redactoptions import NOT_REDACTED, given_redaction, redact_options
 from tapeproxy.cli.replay import Pace, Teller, tell
 from tapeproxy.cli.reverseoption import reverse_option
@@ -61,6 +62,7 @@ _LONG, _LONGEST = 3.0, 600.0
     help="With DIR: end a run that had no client for so long; 0: never.  [default: 3600]",
 )
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
+@keeping_options
 @click.option("--java", is_flag=True, help="Lead Java here too, by JAVA_TOOL_OPTIONS, which each JVM tells on stderr.")
 @reverse_option
 @world_options
@@ -81,6 +83,7 @@ def command(
     maps: tuple[str, ...],
     fronts: "tuple[Front, ...] | None",
     world: WorldOptions,
+    keeping: KeepingOptions,
     java: bool,
 ) -> int:
     """Run a proxy until it is stopped, for agents started elsewhere.
@@ -90,6 +93,10 @@ def command(
     eval "$(tapeproxy env)"              this shell's programs now go through it
     python agent.py
     tapeproxy stop                       seals the tape
+
+    With --strict-tape the proxy ends, with exit code 6, as soon as its tape can't be written whole: programs get no
+    answers any more. Of a tape that --encrypt writes, the chosen name ends in .enc; the secret is given as for
+    `encrypt`, also to serve such a tape with --replay.
 
     Many runs go through one proxy with --record DIR or --replay DIR. Each client says whose it is by the user in the
     proxy's URL, and gets a tape, an index and a report of its own; `stop NAME` ends one run and exits as `replay` does.
@@ -116,6 +123,8 @@ def command(
         if world.given:
             fix = "leave them out: HTTPS_PROXY and SSL_CERT_FILE of `start` say how the world is reached"
             raise UsageError("--upstream-ca, --upstream-proxy, --client-cert and --no-tape are for one tape", fix=fix)
+        if keeping.given or keeping.unlocking.named:
+            raise UsageError("--strict-tape, --fsync, --encrypt and its secret are for one tape")
         if java:
             raise UsageError("--java is for one tape: Java gives a proxy no name and no password")
         if fronts:
@@ -131,6 +140,8 @@ def command(
     if replayed is not None:
         from tapeproxy.proxy.replayed import ReplaySettings
 
+        if keeping.given:
+            raise UsageError("--strict-tape, --fsync and --encrypt are for recording", fix="leave them out")
         tape = choose_tape(replayed)
         serving = ReplaySettings(
             tape=tape,
@@ -140,12 +151,13 @@ def command(
             rules=rules,
             fronts=fronts,
             java=java,
+            ask=keeping.unlocking.ask,
         )
         return asyncio.run(_serve(serving))
     from tapeproxy.proxy.recorded import RecordSettings
 
     settings = RecordSettings(
-        tape=output or default_path(("start",), datetime.now(UTC)),
+        tape=output or new_tape(("start",), encrypted=keeping.encrypt),
         argv=(),
         environment=environment,
         cwd=str(Path.cwd()),
@@ -160,6 +172,9 @@ def command(
         fronts=fronts or (),
         rules=rules,
         redaction=_redaction(ctx, recorded=True),
+        strict=keeping.strict,
+        fsync=keeping.fsync,
+        secret=keeping.secret(),
     )
     world.warn(environment)
     return asyncio.run(_record(settings))
@@ -221,13 +236,23 @@ async def _record(settings: "RecordSettings") -> int:
     from tapeproxy.cli.recorded import closing_lines, warner, warnings
     from tapeproxy.proxy.recording import recording
 
-    async with recording(settings, warner(strict=False)) as session:
+    ended, lost = asyncio.Event(), False
+    warn, loop = warner(strict=settings.strict), asyncio.get_running_loop()
+
+    def lose(why: str) -> None:
+        nonlocal lost
+        warn(why)
+        if settings.strict:
+            lost = True
+            loop.call_soon_threadsafe(ended.set)
+
+    async with recording(settings, lose) as session:
         with _announced(settings.environment, session, "record", settings.tape, session.fronts):
-            await until_stopped()
+            await until_stopped(ended)
             result = await session.finish(None)
     for line in (*warnings(result), *(() if result.failure is not None else closing_lines(result))):
         click.echo(f"tapeproxy: {line}", err=True)
-    return 0 if result.failure is None else TapeWriteError.exit_code
+    return STOPPED if lost else 0 if result.failure is None else TapeWriteError.exit_code
 
 
 async def _serve(settings: "ReplaySettings") -> int:
@@ -266,10 +291,10 @@ def _announced(
         clear_state(state.pid)
 
 
-async def until_stopped() -> None:
-    """Wait for Ctrl-C, SIGTERM or SIGHUP."""
+async def until_stopped(stopped: asyncio.Event | None = None) -> None:
+    """Wait for Ctrl-C, SIGTERM or SIGHUP, or until somebody sets `stopped`."""
     loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
+    stopped = stopped or asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
     await stopped.wait()

@@ -147,6 +147,20 @@ def test_strict_tape_stops_the_run_with_a_code_of_its_own(cli: Cli, origin: Orig
     assert "tapeproxy: stopped the run: its tape could not be written whole (--strict-tape)\n" in stderr
 
 
+def test_strict_tape_ends_a_proxy_that_runs_by_itself(cli: Cli, origin: Origin) -> None:
+    running = cli.start("start", "-o", "tapes/t.jsonl.gz", "--strict-tape", *maps(origin.url))
+    assert running.stderr is not None
+    assert "listening" in running.stderr.readline()
+    (cli.cwd / "tapes/t.jsonl.gz").unlink()
+    agent = cli.cwd / "agent.py"
+    agent.write_text(AGENT)
+    shell = f'eval "$({sys.executable} -m tapeproxy.cli.main env)"; echo 1 | {sys.executable} {agent}'
+    subprocess.run(["sh", "-c", shell], cwd=cli.cwd, env=cli.environment(), capture_output=True, check=False)
+    _, stderr = running.communicate(timeout=30)
+    assert running.returncode == 6, stderr
+    assert "tapeproxy: the run is stopped (--strict-tape)\n" in stderr
+
+
 def test_strict_tape_changes_nothing_where_nothing_fails(cli: Cli, origin: Origin) -> None:
     run = Run(cli, origin, "--strict-tape", "--fsync")
     run.ask(3)

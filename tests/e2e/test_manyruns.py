@@ -267,6 +267,9 @@ def test_an_idle_run_is_sealed_by_itself(cli: Cli, provider: FakeProvider) -> No
         (["--record", "file"], "wants a folder"),
         (["--replay", "."], "no tapes here"),
         (["--listen", "0.0.0.0"], "add --record DIR"),
+        (["--record", "a", "--strict-tape"], "are for one tape"),
+        (["--replay", "t.jsonl.gz", "--fsync"], "are for recording"),
+        (["--passphrase-env", "PATH"], "add --encrypt"),
     ],
 )
 def test_what_cannot_be_started(cli: Cli, words: list[str], says: str) -> None:

@@ -17,6 +17,7 @@ from clirun import Cli, maps
 
 from tapeproxy.proxy.ca import CertificateAuthority
 from tapeproxy.proxy.tapefile import load
+from tapeproxy.tapes.magic import MAGIC
 from tapeproxy.tapes.records import Exit
 from tapeproxy.tapes.tokens import placeholder
 from tapeproxy.testing import FakeProvider
@@ -419,6 +420,26 @@ def test_a_long_running_proxy_records_and_replays_agents_started_elsewhere(cli: 
         provider.stop()
     assert load(cli.cwd / "t.jsonl.gz")[1].canonical
     assert f"no proxy is running here (in {cli.cwd})" in cli.run("stop").stderr
+
+
+def test_a_long_running_proxy_writes_an_encrypted_tape_and_serves_it(cli: Cli, provider: FakeProvider) -> None:
+    path = agent(cli, "")
+    key = cli.cwd / "tapes.key"
+    assert cli.run("keygen", "--encryption", str(key)).returncode == 0
+    for words in (["-o", "t.enc", "--encrypt", "--fsync", *maps(provider.url)], ["--replay", "t.enc"]):
+        running = cli.start("start", *words, "--key-file", str(key))
+        assert running.stderr is not None
+        assert "listening on 127.0.0.1:" in running.stderr.readline()
+        shell = f'eval "$({PY} -m tapeproxy.cli.main env)"; {PY} {path}'
+        done = subprocess.run(
+            ["sh", "-c", shell], cwd=cli.cwd, env=cli.environment(), capture_output=True, text=True, check=False
+        )
+        assert done.stdout == "200\n", done.stderr
+        assert cli.run("stop").returncode == 0
+        assert running.wait(30) == 0
+        provider.stop()
+    assert (cli.cwd / "t.enc").read_bytes().startswith(MAGIC)
+    assert json.loads(cli.run("verify", "t.enc", "--key-file", str(key), "--json").stdout)["finding"] == "intact"
 
 
 def test_env_waits_for_a_proxy_that_is_just_starting(cli: Cli) -> None:
