@@ -1,10 +1,12 @@
 """`tapeproxy serve`: the page of tapes, on loopback. Parses, opens the port, prints the address."""
 
+import contextlib
 import secrets
 from pathlib import Path
 
 import click
 
+from tapeproxy.cli.browsing import browse, leading_to
 from tapeproxy.cli.choose import FOLDER, choose_tape
 from tapeproxy.cli.forkoptions import fork_options
 from tapeproxy.cli.helpflags import HELP
@@ -39,11 +41,13 @@ def command(place: str | None, port: int, show: bool, extra: tuple[str, ...], un
         raise UsageError("there is nothing there", where=str(path), fix="record a tape, or name a folder of tapes")
     page = "" if path.is_dir() else f"tape/{path.name}"
 
-    def ready(address: str) -> None:
-        click.echo(address)
-        if show:
-            click.launch(address)
-
     ask = unlocking.asked_now(path)
     options = ViewOptions(path, token=secrets.token_urlsafe(24), port=port, ask=ask, extra=extra)
-    serve(options, page, ready)
+    with contextlib.ExitStack() as until_it_ends:
+
+        def ready(address: str) -> None:
+            click.echo(address)
+            if show:
+                browse(until_it_ends.enter_context(leading_to(address)))
+
+        serve(options, page, ready)

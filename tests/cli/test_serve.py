@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import signal
 import socket
 import sys
@@ -44,6 +45,33 @@ def test_it_serves_until_it_is_ended(cli: Cli, words: tuple[str, ...], page: str
     out, err = process.communicate(timeout=60)
     connection.close()
     assert (process.returncode, out, err) == (0, "", "")
+
+
+XDG_OPEN = """#!/bin/sh
+{ printf '%s\\n' "$*" "$(stat -c %a "$1")"; cat "$1"; } > "$TOLD"
+"""
+
+
+def test_the_token_is_on_no_command_line_of_a_browser(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "xdg-open").write_text(XDG_OPEN)
+    (tmp_path / "bin" / "xdg-open").chmod(0o700)
+    os.mkfifo(tmp_path / "told")
+    place = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "TOLD": str(tmp_path / "told")}
+    process = cli.start("serve", "--open", env=cli.environment() | place)
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    words, mode, page = (tmp_path / "told").read_text().split("\n", 2)
+    assert Path(words).is_file()
+    assert address.partition("#token=")[2] not in words
+    assert (mode, f'url={address}"' in page) == ("600", True)
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(address).port or 0)
+    connection.request("GET", "/")
+    assert connection.getresponse().status == 200
+    connection.close()
+    process.send_signal(signal.SIGINT)
+    assert (*process.communicate(timeout=60), process.returncode) == ("", "", 0)
+    assert not Path(words).parent.exists()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from recording import Recording
 from viewserving import opened, viewing
 from wstapes import records_of, socket_exchange
 
+from tapeproxy.cli.browsing import leading_to
 from tapeproxy.proxy.tapefile import TapeWriter
 from tapeproxy.testing import FakeProvider
 
@@ -168,13 +169,19 @@ def test_an_answer_that_cannot_be_read_leaves_a_form_to_fill(chromium: Browser, 
         expect(page.locator(".plan")).to_be_enabled()
 
 
-def test_without_the_token_the_page_says_what_to_do(chromium: Browser, tmp_path: Path) -> None:
+def test_without_the_token_the_page_says_what_to_do_and_a_file_can_bring_it(chromium: Browser, tmp_path: Path) -> None:
     agentruns.write_tape(tmp_path / NAME, agentruns.sample("m"))
     with viewing(tmp_path) as server:
         for path in ("", f"tape/{NAME}"):
             with opened(chromium, server.address(path).partition("#")[0]) as page:
                 expect(page.locator("body")).to_contain_text("open the address that `tapeproxy serve` printed")
                 assert "18 degrees" not in page.content()
+        with (
+            leading_to(server.address(f"tape/{NAME}")) as file,
+            opened(chromium, file.as_uri()) as page,
+        ):
+            expect(page.locator(".row")).to_have_count(4)
+            assert page.url == server.address(f"tape/{NAME}").partition("#")[0]
 
 
 def test_a_tape_that_is_replaced_while_it_is_followed_is_shown_anew(chromium: Browser, tmp_path: Path) -> None:
