@@ -29,7 +29,7 @@ TICKS: Final = 400
 WORDS: Final = 120
 """Characters of a label."""
 MARKS: Final = 20_000
-"""Readings of clock and files, and notes, that get a mark."""
+"""Readings of clock and files, and notes, that get a mark; `unmarked` is how many more there are."""
 _LABEL: Final = (
     *("number", "dialect", "model", "tokens_in", "tokens_out", "tokens_cached", "tokens_written"),
     *("words", "said", "error", "mcp"),
@@ -43,13 +43,16 @@ def outline(tape: Tape, ending: Ending | None, name: str, *, only: Collection[in
     asking = set(rows["lane"]) if only is None else {one.request.lane or "" for one in outlines(tape.exchanges)}
     lanes = _lane_ids(tape, asking)
     places = {lane: at for at, lane in enumerate(lanes)}
+    marks = _marks(tape, places)
+    readings = len(tape.notes) + len(tape.values) + sum(clock.lane in places for clock in tape.clocks)
     rows["lane"] = [places.get(lane, 0) for lane in rows["lane"]]
     return {
         "tape": _about(tape, ending, name),
         "lanes": [*_lanes(tape, lanes)],
         "rows": rows,
         "edges": _edges(tape, places),
-        "marks": _marks(tape, places),
+        "marks": marks,
+        "unmarked": readings - len(marks),
     }
 
 

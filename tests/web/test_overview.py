@@ -16,7 +16,7 @@ from tapeproxy.tapes.decoder import TapeDecoder
 from tapeproxy.tapes.exchanges import Tape, assemble
 from tapeproxy.tapes.records import Clock, Edge, Frame, Lane, Note, Value
 from tapeproxy.web.details import details
-from tapeproxy.web.overview import TICKS, WORDS, labels, outline, ranks
+from tapeproxy.web.overview import MARKS, TICKS, WORDS, labels, outline, ranks
 from tapeproxy.web.searching import find
 
 ASKS = (
@@ -137,6 +137,14 @@ def test_marks_are_readings_and_notes() -> None:
     )
     lane = [one["id"] for one in made["lanes"]].index("m")
     assert made["marks"] == [[None, 1000, "note", "a tunnel"], [lane, 2000, "tool", "look"], [lane, 3000, "clock", ""]]
+
+
+def test_readings_that_get_no_mark_are_counted() -> None:
+    tape = read(Note(t=1, what="bypass", text="a tunnel"))
+    tape.clocks += [Clock(t=at, lane="m", n=0, ns=at) for at in range(MARKS + 4)]
+    made = outline(tape, None, "t")
+    assert (len(made["marks"]), made["unmarked"]) == (MARKS, 5)
+    assert outline(run(*ASKS), None, "t")["unmarked"] == 0
 
 
 def test_details_have_the_stream_as_text_and_the_clock() -> None:

@@ -157,7 +157,11 @@ def test_the_address_names_the_view_and_nothing_else(page: Page, file: Path) -> 
     assert page.evaluate("location.hash") == "#e=1&tab=place&axis=rank"
     page.locator(".filter").fill("secret words")
     assert "secret" not in page.evaluate("location.href")
-    page.locator(".filter").fill("")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.keyboard.press("m")
+    expect(page.locator(".row.marked .n")).to_have_text(["1"])
+    assert page.evaluate("location.hash") == "#e=1&tab=place&axis=rank&m=1"
     # What it names and there is not leaves the list and the exchange where they are.
     for view in ("fork", "constructor", "nothing"):
         page.goto(f"{file.as_uri()}#e=1&view={view}")
@@ -172,8 +176,9 @@ def test_the_address_names_the_view_and_nothing_else(page: Page, file: Path) -> 
     page.keyboard.press("J")
     expect(page.locator(".detail")).to_have_attribute("data-number", "1")
     page.goto("about:blank")
-    page.goto(f"{file.as_uri()}#e=2&tab=stream")
+    page.goto(f"{file.as_uri()}#e=2&tab=stream&m=4")
     expect(page.locator(".detail")).to_have_attribute("data-number", "2")
+    expect(page.locator(".row.marked .n")).to_have_text(["4"])
     expect(page.locator(".chunk")).to_have_count(5)
 
 

@@ -8,7 +8,7 @@
   function readHash() {
     var found = new URLSearchParams(location.hash.slice(1));
     function number(name) { return /^[0-9]{1,9}$/.test(found.get(name) || '') ? Number(found.get(name)) : null; }
-    return { number: number('e'), tab: tp.TABS.includes(found.get('tab')) ? found.get('tab') : 'conversation', axis: tp.AXES.includes(found.get('axis')) ? found.get('axis') : 'time', view: found.get('view') || '', other: number('o') };
+    return { number: number('e'), tab: tp.TABS.includes(found.get('tab')) ? found.get('tab') : 'conversation', axis: tp.AXES.includes(found.get('axis')) ? found.get('axis') : 'time', view: found.get('view') || '', other: number('o'), marked: number('m') };
   }
 
   /* The view that an address names, where there is one and what it needs: a fork a server, `why` who knows of words. */
@@ -24,13 +24,14 @@
     if (state.axis !== 'time') out.set('axis', state.axis);
     if (state.view) out.set('view', state.view);
     if (state.other !== null) out.set('o', state.other);
+    if (state.marked !== null) out.set('m', state.marked);
     var text = '#' + out;
     if (location.hash !== text && (location.hash || text !== '#')) history.replaceState(null, '', text);
   }
 
   tp.start = async function (source) {
     var model = new tp.Model(source), root = document.getElementById('app');
-    var store = tp.store(Object.assign({ query: '', helping: false, pricing: false, causal: false, found: null, badge: null, marked: null }, readHash()));
+    var store = tp.store(Object.assign({ query: '', helping: false, pricing: false, causal: false, found: null, badge: null }, readHash()));
     tp.model = model;
     tp.state = store;
     try { await model.load(); } catch (error) {
@@ -169,7 +170,7 @@
     return html`<header class="bar">
       ${model.source.home && html`<a class="home" href="/" title="all tapes of this server">tapes</a>`}
       <h1 title=${tp.spelled(tape.name + (tape.argv.length ? '\n' + tape.argv.join(' ') : ''))}>${tp.spelled(tp.clip(command(tape.argv) || tape.name, 200))}</h1>
-      <span class="dim">${state.offline ? tp.spelled(state.offline) : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} ${model.timeless ? '' : ' · ' + tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}${tape.scrubbed ? ' · scrubbed' : ''}</span>
+      <span class="dim">${state.offline ? tp.spelled(state.offline) : tape.recording ? 'recording' : tape.outcome || 'interrupted'} · ${tp.count(model.rows.length, 'exchange')} ${model.timeless ? '' : ' · ' + tp.duration(model.end())}${tape.parent ? ' · a fork' : ''}${tape.scrubbed ? ' · scrubbed' : ''}${model.unmarked ? ' · ' + tp.count(model.unmarked, 'reading') + ' without a mark' : ''}</span>
       ${sum.calls > 0 && html`<button class="sum" onClick=${function () { store.set({ pricing: true }); }} title="tokens of the calls that are shown; a table of prices of your own gives what they cost">${tp.count(sum.calls, 'call')}${sum.tokens_in + sum.tokens_out > 0 ? ' · ' + tp.tokens(sum) : ''}${sum.cost === null ? '' : ' · ' + tp.costs(sum.cost)}</button>`}
       ${model.diff ? html`<${tp.DiffVerdict} model=${model} store=${store} state=${state} />` : html`<button class=${'badge' + (state.badge && state.badge.good ? ' good' : '') + (state.badge && state.badge.bad ? ' bad' : '')} onClick=${check} title="check each line's hash and the seal, here in the browser; \`tapeproxy verify\` also computes what the exchanges add up to">${state.badge ? tp.spelled(state.badge.text) : 'verify'}</button>`}
       <span class="grow"></span>

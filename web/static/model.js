@@ -44,6 +44,7 @@ tp.Model = class {
     for (var lane of this.lanes) lane.depth = lane.parent === null ? 0 : this.lanes[lane.parent].depth + 1;
     this.edges = outline.edges;
     this.marks = outline.marks.slice().sort(function (a, b) { return a[1] - b[1]; });
+    this.unmarked = outline.unmarked || 0;
     this.byLane = null;
     this.last = null;
     this.diff = outline.diff || null;
