@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import orjson
 
+from tapeproxy.tapes.jsonlists import whole_items
 from tapeproxy.tapes.jsonstrings import StringAt, strings_in
 from tapeproxy.tapes.layers import CONSTANT, View, load, stream_of
 from tapeproxy.tapes.splicing import Edit, settled, splice
@@ -37,14 +38,11 @@ def joined_edits(text: bytes, kind: bytes, edits: Callable[[bytes], list[Edit]])
 
 
 def _strings(text: bytes, kind: bytes) -> Iterator[tuple[tuple[object, ...], StringAt]]:
-    if b"\n" not in text:  # most bodies: one event is no stream
+    events = [*_events(text, kind)]
+    if len(events) < 2:
         return
-    pattern = _DATA if b"event-stream" in kind or text.startswith((b"data:", b"event:", b"id:", b":")) else _LINE
-    matches = list(pattern.finditer(text))
-    if len(matches) < 2:
-        return
-    for match in matches:
-        data = match["data"].removesuffix(b"\r")
+    for start, end in events:
+        data = text[start:end].removesuffix(b"\r")
         value = load(data)
         if not isinstance(value, dict | list):
             continue
@@ -53,4 +51,15 @@ def _strings(text: bytes, kind: bytes) -> Iterator[tuple[tuple[object, ...], Str
             called = name[1] if name else ""
             if called not in CONSTANT:
                 key = stream_of(View(one.path, called, b""), value)
-                yield key, one._replace(start=one.start + match.start("data"), end=one.end + match.start("data"))
+                yield key, one._replace(start=one.start + start, end=one.end + start)
+
+
+def _events(text: bytes, kind: bytes) -> Iterator[tuple[int, int]]:
+    """Where the events stand: of server-sent ones their data, or lines of JSON, or the items of Gemini's list."""
+    if text.lstrip().startswith(b"[") and b'"candidates"' in text:
+        yield from whole_items(text)
+        return
+    if b"\n" not in text:  # most bodies: one event is no stream
+        return
+    pattern = _DATA if b"event-stream" in kind or text.startswith((b"data:", b"event:", b"id:", b":")) else _LINE
+    yield from (match.span("data") for match in pattern.finditer(text))

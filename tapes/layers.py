@@ -113,6 +113,9 @@ def _views(data: bytes, kind: bytes) -> Iterator[View]:
     start = data.lstrip()[:1]
     if start in (b"{", b"[", b'"') and b"event-stream" not in kind and (value := load(data)) is not None:
         yield from leaves(value)
+        if isinstance(value, list) and any(isinstance(one, dict) and "candidates" in one for one in value):
+            # Gemini streams so without `alt=sse`. Of another list, what one field adds up to means nothing.
+            yield from (view for view in _stream(value, []) if view.joined)
     elif b"event-stream" in kind or data.startswith((b"data:", b"event:", b"id:", b": ")):
         texts = [event.data.encode() for event in parse_events(data)]
         yield from _stream([load(text) for text in texts], texts)

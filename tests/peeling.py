@@ -39,7 +39,7 @@ def _inside(data: bytes) -> Iterator[bytes]:
         yield unquote_to_bytes(data)
     if b"\\" in data:
         yield _unescaped(data)
-    pieces = [_unescaped(piece) for piece in re.findall(rb'"content"\s*:\s*"((?:[^"\\]|\\.)*)"', data)]
+    pieces = [_unescaped(piece) for piece in re.findall(rb'"(?:content|text)"\s*:\s*"((?:[^"\\]|\\.)*)"', data)]
     if len(pieces) > 1:
         yield b"".join(pieces)
     for run in re.findall(rb"[A-Za-z0-9+/_-]{16,}={0,2}", data):

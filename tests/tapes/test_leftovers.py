@@ -9,6 +9,7 @@ from typing import Any
 import cassettes
 import pytest
 from cassettes import load_exchanges
+from editsamples import gemini_list
 
 from tapeproxy.tapes.leftovers import Leftover, LeftoverScanner, scan_leftovers
 from tapeproxy.tapes.records import Chunks, End, Head, Headers, Record, Request, Response
@@ -74,6 +75,14 @@ def test_a_secret_split_over_deltas_is_told() -> None:
     (found,) = scan(b"", answer=answer, answered=STREAM)
     assert found.place == "response body events $.choices[0].delta.content, joined"
     assert found.value == KEY.encode()
+
+
+def test_a_secret_split_over_the_items_of_a_list_is_told() -> None:
+    answer = b"".join(gemini_list([KEY[:4], KEY[4:11], KEY[11:]]))
+    (found,) = scan(b"", answer=answer, answered=((b"content-type", b"application/json"),))
+    assert found.place == "response body events $.candidates[0].content.parts[0].text, joined"
+    assert found.value == KEY.encode()
+    assert scan(b"", answer=dumped([{"text": KEY[:4]}, {"text": KEY[4:]}])) == []
 
 
 @pytest.mark.parametrize("value", ["Zk93hQ7vTr2LmX8wYb4N", "4f93hQ7vTr2LmX8wYb4N", "aB3dE5fG7hI9jK1lM3nO5"])

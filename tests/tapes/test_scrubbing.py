@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
+from editsamples import gemini_list
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peeling import holds
@@ -157,6 +158,7 @@ PLACES: dict[str, Callable[[str], list[Record]]] = {
         ],
         got=STREAM,
     ),
+    "items of a list": lambda s: tape(b"", gemini_list(["so ", s[:3], s[3:10], s[10:], " and"]), got=JSON),
     "error": lambda s: [*tape()[:-1], End(t=9, of=1, how="reset", error=f"no {s}", trailers=((b"X-A", s.encode()),))],
     "command": lambda s: tape(head=Head(argv=("agent", "--token", s), cwd=f"/home/{s}")),
     "a later head field": lambda s: tape(head=Head(extra={"later": [{"x": s}]})),
