@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from clirun import KEYS, Cli, maps
+from clirun import HOSTS, KEYS, Cli, maps
 
 from tapeproxy.proxy.tapefile import load
 from tapeproxy.testing import FakeProvider
 
 PROGRAM = str(Path(__file__).with_name("programs") / "asks_twice.py")
 AHEAD = ("--clock", "2031-01-01T00:00:00Z")
+HOSTS_ASKED = (*HOSTS, "generativelanguage.googleapis.com")
 NEW = "Süß 🐟, und noch ein paar Wörter mehr."
 
 
@@ -30,10 +31,12 @@ def fork(
     """Fork the tape KIND.gz; the first time it is made, of the agent of that kind."""
     if not (cli.cwd / f"{kind}.gz").exists():
         argv = ["--", sys.executable, PROGRAM, kind]
-        done = cli.run("record", "-o", f"{kind}.gz", *maps(provider.url), *argv, keys=True)
+        done = cli.run("record", "-o", f"{kind}.gz", *maps(provider.url, HOSTS_ASKED), *argv, keys=True)
         assert done.returncode == 0, done.stderr
         provider.requests.clear()
-    done = cli.run("fork", f"{kind}.gz", "-o", out, "--force", *words, *maps(provider.url), keys=True, env=env)
+    done = cli.run(
+        "fork", f"{kind}.gz", "-o", out, "--force", *words, *maps(provider.url, HOSTS_ASKED), keys=True, env=env
+    )
     assert done.returncode == code, done.stderr
     return done.stdout, done.stderr
 
@@ -42,7 +45,8 @@ SOAK = pytest.mark.soak
 
 
 @pytest.mark.parametrize(
-    "kind", ["openai-chat", pytest.param("openai-responses", marks=SOAK), pytest.param("anthropic", marks=SOAK)]
+    "kind",
+    ["openai-chat", pytest.param("openai-responses", marks=SOAK), pytest.param("anthropic", marks=SOAK), "gemini"],
 )
 def test_an_sdk_hears_the_new_text_and_asks_on(there: Cli, provider: FakeProvider, kind: str) -> None:
     out, err = fork(there, provider, kind, "--at", "1", "--text", NEW)
@@ -56,6 +60,17 @@ def test_an_sdk_hears_the_new_text_and_asks_on(there: Cli, provider: FakeProvide
     again = there.run("replay", "child.gz")
     assert (again.returncode, again.stdout) == (0, out), again.stderr
     assert there.run("verify", "child.gz").returncode == 0
+
+
+def test_another_model_where_the_url_has_it(there: Cli, provider: FakeProvider) -> None:
+    fork(there, provider, "gemini", "--at", "2", "--model", "models/gemini-9", "--system", "Be brief.")
+    (sent,) = provider.requests
+    assert sent.path == "/v1beta/models/gemini-9:streamGenerateContent"
+    told = sent.json()
+    assert isinstance(told, dict) and told["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
+    child = load(there.cwd / "child.gz")[0].exchanges[1]
+    assert b"/gemini-2.5-flash:" in child.request.url  # what the agent asked
+    assert b'"modelVersion":"gemini-9"' in child.response_body
 
 
 def test_a_child_is_forked_again(there: Cli, provider: FakeProvider) -> None:

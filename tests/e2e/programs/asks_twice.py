@@ -1,6 +1,6 @@
 """An agent that asks a model twice, each time in a stream, and tells the second question what the first answer was.
 
-`asks_twice.py openai-chat|openai-responses|anthropic|plain`: by an SDK, or without one, for it takes long to import.
+`asks_twice.py openai-chat|openai-responses|anthropic|plain|gemini`: the last two without an SDK, for it takes long.
 """
 
 import json
@@ -8,6 +8,7 @@ import os
 import sys
 import time
 import urllib.request
+from typing import Any
 
 KIND = sys.argv[1]
 FIRST = "Count to five, please."
@@ -38,14 +39,30 @@ def anthropic(text: str) -> str:
 
 def plain(text: str) -> str:
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], "stream": True}
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
-    url = "https://api.openai.com/v1/chat/completions"
-    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
-        events = [json.loads(line[6:]) for line in answer if line.startswith(b"data: {")]
-    return "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
+    authorization = {"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
+    found = events("https://api.openai.com/v1/chat/completions", body, **authorization)
+    return "".join(choice["delta"].get("content") or "" for event in found for choice in event["choices"])
 
 
-ask = {"plain": plain, "openai-chat": openai_chat, "openai-responses": openai_responses, "anthropic": anthropic}[KIND]
+def gemini(text: str) -> str:
+    url = "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse"
+    found = events(url, {"contents": [{"role": "user", "parts": [{"text": text}]}]})
+    return "".join(part["text"] for event in found for part in event["candidates"][0]["content"]["parts"])
+
+
+def events(url: str, body: Any, **headers: str) -> list[Any]:
+    asked = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json", **headers})
+    with urllib.request.urlopen(asked) as answer:
+        return [json.loads(line[6:]) for line in answer if line.startswith(b"data: {")]
+
+
+ask = {
+    "plain": plain,
+    "gemini": gemini,
+    "openai-chat": openai_chat,
+    "openai-responses": openai_responses,
+    "anthropic": anthropic,
+}[KIND]
 first = ask(FIRST)
 print("first:", first)
 print("colour:", os.environ.get("COLOUR"))
