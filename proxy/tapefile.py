@@ -225,6 +225,7 @@ def load(path: Path, ask: Ask = ask_environment) -> tuple[Tape, Ending]:
     """
     endings: list[Ending] = []
     tape = assemble(read_entries(path, endings, ask), str(path), Shelving(secret=is_locked(path)))
+    tape.last = endings[0].hash
     return tape, endings[0]
 
 

@@ -155,7 +155,8 @@ class _InMemory:
 class Tape:
     """A whole tape. `seal` is None for an interrupted one; `values` come with their record numbers.
 
-    `exchanges` may lie elsewhere than in memory, and are read there one by one. `ended`: when the last one did.
+    `exchanges` may lie elsewhere than in memory, and are read there one by one. `ended`: when the last one did. `last`:
+    the hash of the last line of its file; empty where nobody told.
     """
 
     head: Head
@@ -171,6 +172,7 @@ class Tape:
     exit: Exit | None = None
     seal: Seal | None = None
     ended: int = 0
+    last: str = ""
 
     @property
     def duration(self) -> int:

@@ -156,7 +156,9 @@ def relation(ours: Tape, theirs: Tape) -> str:
     """What one tape is to the other, in words; empty where it is nothing."""
     for child, parent, words in ((theirs, ours, ("B", "A")), (ours, theirs, ("A", "B"))):
         told = child.head.parent
-        if told is not None and parent.seal is not None and parent.seal.trace in told.values():
+        # An interrupted tape has no seal; its last line is told, too.
+        marks = {parent.last, None if parent.seal is None else parent.seal.trace} - {"", None}
+        if told is not None and marks & {told.get("trace"), told.get("last")}:
             if (child.head.branch or {}).get("update") is True:
                 return f"{words[0]} is an update of {words[1]}"
             return f"{words[0]} is a fork of {words[1]}" + _forked_at(child)

@@ -156,6 +156,10 @@ def test_a_fork_is_told() -> None:
     sibling = replace(child, seal=replace(child.seal, trace="cd" * 32))
     assert relation(sibling, sibling) == "both are forks of one tape"
     assert relation(parent, parent) == ""
+    cut = replace(parent, seal=None, last="ef" * 32)  # interrupted: its fork names its last line
+    of_cut = replace(child, head=replace(child.head, parent={"name": "a", "trace": None, "last": "ef" * 32}))
+    assert relation(cut, of_cut) == "B is a fork of A at exchange 2"
+    assert relation(replace(cut, last=""), of_cut) == ""
 
 
 def test_rules_that_cannot_be_read() -> None:
