@@ -25,6 +25,8 @@ from tapeproxy.cli.checkoptions import agent_options, check_options
 from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import count, echo
+from tapeproxy.cli.unlocking import Unlocking, unlock_options
+from tapeproxy.cli.worldoptions import WorldOptions, way_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,14 +47,14 @@ STOPPED = 130
     "-r", "--repeat", default=1, show_default=True, type=click.IntRange(1), help="Probe so often before it is good."
 )
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
-@click.option("--upstream-ca", type=click.Path(path_type=Path), help="More roots to trust upstream (PEM).")
-@click.option("--client-cert", type=click.Path(path_type=Path), help="A client certificate with its key (PEM).")
+@way_options
 @click.option("--keyless", multiple=True, metavar="NAME", help="A secret variable that no live call needs.")
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the tapes and outputs of the probes."
 )
 @agent_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@unlock_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -104,8 +106,11 @@ def command(
         _refuse(setup is not None, "--setup is for --commits")
         _refuse(bool(how["allow"]), "--allow is for --commits")
         return _bisect_steps(path, argv, judge, repeat, as_json=as_json, **how)
-    live = ("maps", "upstream_ca", "client_cert", "keyless", "keep")
-    _refuse(any(how[name] for name in live), "--commits makes no live calls and keeps no tapes")
+    live = any(how[name] for name in ("maps", "keyless", "keep")) or how["world"].given
+    _refuse(live, "--commits makes no live calls and keeps no tapes")
+    if how["unlocking"].named:
+        what = f"{how['unlocking'].named} opens the tape once, and each commit's replay is a command that opens it anew"
+        raise UsageError(what, fix="set TAPEPROXY_PASSPHRASE, TAPEPROXY_PASSPHRASE_FILE or TAPEPROXY_KEY_FILE")
     words = [] if how["timeout"] is None else ["--timeout", str(how["timeout"])]
     words += ["--guard", how["guard"], *(word for place in how["allow"] for word in ("--allow", place))]
     settings = _commit_settings(path, commits, argv, words, setup or "", judge)
@@ -122,7 +127,7 @@ def _bisect_steps(
 ) -> int:
     from tapeproxy.addons.hostmap import parse_map
     from tapeproxy.proxy.checks import by_exit
-    from tapeproxy.proxy.forked import ForkSettings
+    from tapeproxy.proxy.forked import ForkSettings, WayOut
     from tapeproxy.proxy.guard import establish
     from tapeproxy.proxy.hybrid import open_parent
     from tapeproxy.proxy.stepprobes import StepProbes, StepSettings
@@ -130,11 +135,13 @@ def _bisect_steps(
     from tapeproxy.tapes.forkplan import ForkPlan
 
     keep: Path | None = how["keep"]
+    world: WorldOptions = how["world"]
+    unlocking: Unlocking = how["unlocking"]
     with tempfile.TemporaryDirectory(prefix="tapeproxy-bisect-") as made:
         folder = keep or Path(made)
         folder.mkdir(parents=True, exist_ok=True)
         fork = ForkSettings(
-            parent=open_parent(path),
+            parent=open_parent(path, unlocking.ask),
             plan=ForkPlan(),
             out=folder,
             environment=dict(os.environ),
@@ -142,8 +149,8 @@ def _bisect_steps(
             argv=argv,
             force=True,
             hosts=parse_map(how["maps"]),
-            upstream_ca=how["upstream_ca"],
-            client_certs=how["client_cert"],
+            upstream_ca=world.upstream_ca,
+            way=WayOut(world.upstream_proxy, world.client_certs),
             guard=establish(how["guard"], live=True),
             keyless=frozenset(how["keyless"]),
             max_violations=1,

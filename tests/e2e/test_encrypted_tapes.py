@@ -302,3 +302,17 @@ def test_without_a_name_it_is_called_as_an_encrypted_tape(cli: Cli) -> None:
     (path,) = (cli.cwd / ".tapes").iterdir()
     assert path.name.endswith(".tape.jsonl.gz.enc")
     assert cli.run("verify", env={"TAPEPROXY_PASSPHRASE": WORDS}).returncode == 0, "it is the last tape here"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "the check does not fail with all of the tape"),  # it was opened, and is one of a good run
+        (("--commits", "a..b"), "--passphrase-env opens the tape once"),
+    ],
+)
+def test_a_search_opens_it_by_the_same_options(words: tuple[str, ...], said: str, cli: Cli) -> None:
+    searched = ("bisect", LOCKED, "--guard", "none", "--passphrase-env", "HELD", *words, *COMMAND)
+    done = cli.run(*searched, env={"HELD": WORDS})
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
