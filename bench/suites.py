@@ -1,4 +1,4 @@
-"""Processor time of a suite of tests on tapes, against pytest plugins that play cassettes, side by side.
+"""Processor and wall time of a suite of tests on tapes, against pytest plugins that play cassettes, side by side.
 
     python -m bench.suites tapeproxy=PYTHON pytest-recording=PYTHON cassetter=PYTHON none=PYTHON
 
