@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from tapeproxy.tapes.imports.foreign import Foreign
-from tapeproxy.tapes.imports.nodes import ForeignFormatError
+from tapeproxy.tapes.imports.nodes import ForeignFormatError, read_at
 from tapeproxy.tapes.records import Chunks, End, Headers, Json, Note, Record, Request, Response
 
 NOTE = "imported"
@@ -47,7 +47,8 @@ def records_of(
     now = 0
     for number, one in enumerate(exchanges):
         start = now if one.start is None else one.start - begin
-        steps = list(_steps(one, start, redactor))
+        with read_at(one.place):
+            steps = list(_steps(one, start, redactor))
         now = max(now, steps[-1].t)
         if now > _LAST:
             raise ForeignFormatError("the times up to here are more than a tape can hold", place=one.place)

@@ -7,7 +7,6 @@ what VCR.py once wrote for httpx.
 
 import base64
 import binascii
-import codecs
 import re
 from urllib.parse import urlencode
 
@@ -122,10 +121,6 @@ def unpacked(node: Node) -> bytes:
 def _encoded(text: Node, encoding: str) -> bytes:
     """A text in the encoding that Ruby says it had; ASCII-8BIT is bytes, which YAML holds as they are."""
     try:
-        known = codecs.lookup(encoding)
-    except LookupError:
-        return text.octets()
-    try:
-        return known.encode(text.text())[0]
-    except UnicodeEncodeError:
+        return text.text().encode(encoding)
+    except (LookupError, UnicodeError):  # unknown, none of texts (rot13), or not that of this text
         return text.octets()

@@ -38,6 +38,7 @@ VCR = [
     ({"body": {"encoding": "ISO-8859-1", "string": "caf\xe9"}}, b"caf\xe9"),
     ({"body": {"encoding": "UTF-8", "string": "caf\xe9"}}, "caf\xe9".encode()),
     ({"body": {"encoding": "ASCII-8BIT", "string": "plain"}}, b"plain"),
+    ({"body": {"encoding": "rot13", "string": "plain"}}, b"plain"),
     ({"parsed_body": {"a": [1, None, "x"]}}, b'{"a":[1,null,"x"]}'),
     ({"parsed_body": "not json"}, b"not json"),
     ({"content": "legacy"}, b"legacy"),
