@@ -9,6 +9,8 @@ import ssl
 import subprocess
 from pathlib import Path
 
+from bench.servers import nginx_program
+
 _PACKAGES = ("mitmproxy", "httptools", "blake3", "orjson", "httpx")
 
 
@@ -47,7 +49,7 @@ def _version(name: str) -> str | None:
 
 
 def _nginx() -> dict[str, str]:
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    program = nginx_program()
     if program is None:
         return {}
     return {"nginx": _said([program, "-v"]).rpartition("/")[2]}

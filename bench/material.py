@@ -37,9 +37,12 @@ def stream_tape(path: Path, streams: int, count: int) -> Path:
     return path
 
 
-def big_tape(path: Path, size: int) -> Path:
-    """A tape of at least `size` bytes of lines: a small conversation, then bodies of 200 KB that share nothing."""
-    tape = TapeWriter(path, Head(started_at=_HEAD.started_at, by="bench"))
+def big_tape(path: Path, size: int, seed: str | None = None) -> Path:
+    """A tape of at least `size` bytes of lines: a small conversation, then bodies of 200 KB that share nothing.
+
+    With a `seed` it is one that was recorded with the shim.
+    """
+    tape = TapeWriter(path, Head(started_at=_HEAD.started_at, by="bench", seed=seed))
     (turn,) = conversation(0, Growth(1))
     headers = (_JSON, (b"content-length", b"%d" % len(turn.answer)))
     _add(tape, turn.request, headers, "length", [(0, turn.answer)])

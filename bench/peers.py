@@ -1,6 +1,6 @@
 """Installs the peers, at pinned versions, into bench/peers/ (or $BENCH_PEERS): `python -m bench.peers`.
 
-What can't be installed is said, and is missing then: its cells of the table tell.
+What can't be installed is said, and is missing then: its cells of the table tell. nginx is the system's.
 """
 
 import os
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.processes import MissingError
+from bench.servers import nginx_program
 
 FOLDER = Path(os.environ.get("BENCH_PEERS") or Path(__file__).resolve().parent / "peers").absolute()
 PYTHON = {"httpx": "0.28.1", "vcrpy": "9.4.2", "cassetter": "0.16.1", "reeltime": "1.0.0", "timefork": "0.3.3"}
@@ -28,6 +29,7 @@ def install(say: Callable[[str], None]) -> None:
     for name, version in PYTHON.items():
         if _python_version(name) != version:
             _try(say, name, [*pip, f"{name}=={version}"])
+    _nginx(say)
     npm = shutil.which("npm")
     for name, version in NODE.items():
         if not _node_folder(name).exists():
@@ -38,6 +40,18 @@ def install(say: Callable[[str], None]) -> None:
             _try(
                 say, name, [npm, "install", "--prefix", str(_node_folder(name).parents[1]), *flags, f"{name}@{version}"]
             )
+
+
+def _nginx(say: Callable[[str], None]) -> None:
+    """nginx comes with the system, and no package manager puts it into a folder of ours: root may have it installed."""
+    if nginx_program() is not None:
+        return
+    apt = shutil.which("apt-get")
+    if apt is not None and sys.platform == "linux" and os.geteuid() == 0:
+        _try(say, "nginx", [apt, "install", "-y", "-q", "--no-install-recommends", "nginx-light"])
+        return
+    how = "apt-get install nginx-light" if apt is not None else "your system's package manager"
+    say(f"nginx is not here, and only root can install it: {how}")
 
 
 def program(name: str, package: str) -> list[str]:

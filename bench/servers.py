@@ -73,6 +73,11 @@ def origin(folder: Path, delay: float = 0.0) -> Iterator[Endpoint]:
         yield Endpoint(port, home(folder) / "mitmproxy-ca-cert.pem")
 
 
+def nginx_program() -> str | None:
+    """The nginx of this machine. On many it is where only root's PATH looks."""
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+
+
 @contextlib.contextmanager
 def nginx(folder: Path, *, reads_body: bool) -> Iterator[Endpoint]:
     """An nginx with one worker that gives everything the same answer of 1 KB, over TLS and without a proxy.
@@ -80,9 +85,9 @@ def nginx(folder: Path, *, reads_body: bool) -> Iterator[Endpoint]:
     On its own it answers when it has the head, and drops the body as it comes. `reads_body`: it takes the whole body
     first, for which it has to pass the request on, to itself and without the body. Raises MissingError, FailedError.
     """
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    program = nginx_program()
     if program is None:
-        raise MissingError("nginx is not installed")
+        raise MissingError("nginx is not installed: python -m bench.peers says how")
     place = folder / "nginx"
     place.mkdir(exist_ok=True)
     port = _free_port()

@@ -436,7 +436,8 @@ def test_a_long_running_proxy_writes_an_encrypted_tape_and_serves_it(cli: Cli, p
         )
         assert done.stdout == "200\n", done.stderr
         assert cli.run("stop").returncode == 0
-        assert running.wait(30) == 0
+        running.communicate(timeout=30)
+        assert running.returncode == 0
         provider.stop()
     assert (cli.cwd / "t.enc").read_bytes().startswith(MAGIC)
     assert json.loads(cli.run("verify", "t.enc", "--key-file", str(key), "--json").stdout)["finding"] == "intact"
