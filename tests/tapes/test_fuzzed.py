@@ -14,6 +14,8 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tapesamples import RECORDS, chained, pieces, written, zipped
 
 from tapeproxy.tapes.decoder import Ending, Limits, TapeDecoder
@@ -163,3 +165,41 @@ def test_random_damage_for_long() -> None:
     while time.monotonic() < until:
         fuzz(rng.getrandbits(64))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000, "KiB"
+
+
+# --- tapes that hypothesis builds of records, changes in their fields and chains anew; it makes small what it finds ---
+
+NAMES = sorted({name for obj in OBJECTS for name in obj} - {"h"})
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(max_size=9)
+)
+VALUES = st.sampled_from(HOSTILE) | st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)
+)
+"""What may stand in a field: what is known to be hostile, or any JSON."""
+
+
+@st.composite
+def tapes(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Records in about the order of a tape: a head, exchanges that refer to each other, and what else there is."""
+    rest = draw(st.lists(st.sampled_from(OBJECTS[1:]), max_size=12))
+    objects = [dict(OBJECTS[0]), *map(dict, rest)]
+    asked = [0]
+    for index, obj in enumerate(objects):
+        if "of" in obj:
+            obj["of"] = draw(st.sampled_from(asked))
+        if obj["k"] == "request":
+            asked.append(index)
+            body = {"like": asked[-2], "head": draw(st.integers(0, 9)), "mid": "new", "tail": draw(st.integers(0, 9))}
+            obj["body"] = draw(st.sampled_from([obj["body"], body, {"ref": asked[-2]}]))
+    for at, name, value in draw(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(NAMES), VALUES), max_size=3)):
+        objects[at % len(objects)][name] = value
+    if draw(st.booleans()):
+        objects[draw(st.integers(0, 12)) % len(objects)]["k"] = draw(st.sampled_from(KINDS))
+    return [{"i": index} | obj | {"i": index} for index, obj in enumerate(objects)]
+
+
+@given(tapes(), st.sampled_from([0, 1, 97]))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_records_give_a_tape_or_a_named_error(objects: list[dict[str, Any]], step: int) -> None:
+    read_whole(zipped(*chained(*objects)), step)
