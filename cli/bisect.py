@@ -26,7 +26,7 @@ from tapeproxy.cli.choose import choose_tape
 from tapeproxy.cli.helpflags import HELP
 from tapeproxy.cli.rendering import count, echo
 from tapeproxy.cli.unlocking import Unlocking, unlock_options
-from tapeproxy.cli.worldoptions import WorldOptions, way_options
+from tapeproxy.cli.worldoptions import WorldOptions, world_options
 from tapeproxy.tapes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ STOPPED = 130
     "-r", "--repeat", default=1, show_default=True, type=click.IntRange(1), help="Probe so often before it is good."
 )
 @click.option("--map", "maps", multiple=True, metavar="HOST=URL", help="Send what goes to HOST to URL instead.")
-@way_options
+@world_options
 @click.option("--keyless", multiple=True, metavar="NAME", help="A secret variable that no live call needs.")
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the tapes and outputs of the probes."
@@ -150,7 +150,7 @@ def _bisect_steps(
             force=True,
             hosts=parse_map(how["maps"]),
             upstream_ca=world.upstream_ca,
-            way=WayOut(world.upstream_proxy, world.client_certs),
+            way=WayOut(world.upstream_proxy, world.client_certs, no_tape=world.no_tape),
             guard=establish(how["guard"], live=True),
             keyless=frozenset(how["keyless"]),
             max_violations=1,
