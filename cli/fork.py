@@ -158,6 +158,9 @@ def _run(settings: "ForkSettings", prepared: "Prepared", *, as_json: bool, quiet
     if not quiet:
         for line in prepared.lines:
             click.echo(f"tapeproxy: edit {printable(line)}", err=True)
+    for line in prepared.added:
+        click.echo(f"tapeproxy: edit {printable(line)}", err=True)
+    if not quiet:
         click.echo(f"tapeproxy: {printable(describe(settings.guard))}", err=True)
     forked = asyncio.run(run_fork(settings, teller.notice, warner(strict=False)))
     for line in (
@@ -213,6 +216,8 @@ def dry_lines(tape: "Tape", prepared: "Prepared") -> Iterator[str]:
     """What is changed, and lane by lane what a fork would do with the tape's exchanges."""
     plan = prepared.plan
     for line in prepared.lines:
+        yield f"edit {printable(line)}"
+    for line in prepared.added:
         yield f"edit {printable(line)}"
     for lane, kinds in _by_lane(tape, plan).items():
         parts = [f"{len(found)} {word} ({number_runs(found)})" for word, found in kinds.items() if found]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from tapeproxy.proxy.forked import Parent
 from tapeproxy.proxy.replayed import ReplaySettings
 from tapeproxy.proxy.tapedrun import taped_redactor
+from tapeproxy.tapes.addedmembers import additions
 from tapeproxy.tapes.causality import Causality
 from tapeproxy.tapes.editlines import line_of
 from tapeproxy.tapes.editplans import Fork, plan_edits
@@ -17,12 +18,16 @@ from tapeproxy.tapes.records import Json
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A fork that can be run. `told`: its edits as the child's head has them, redacted. `begins`: 0, or an exchange."""
+    """A fork that can be run. `told`: its edits as the child's head has them, redacted. `begins`: 0, or an exchange.
+
+    `added`: what edits put where there was nothing, a line each, redacted.
+    """
 
     plan: ForkPlan
     told: Json
     begins: int
     causality: Causality
+    added: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -43,7 +48,8 @@ def prepare(
     drawn = [_drawn(edit) for edit in edits]
     fork: Fork = plan_edits(parent.tape, causality, drawn, at, rerun)
     redactor = taped_redactor(parent.tape, ReplaySettings(tape=parent.path, environment=environment))
-    return Prepared(fork.plan, fork.told(redactor), fork.begins, causality)
+    added = tuple(map(redactor.text, additions(parent.tape, fork.edits)))
+    return Prepared(fork.plan, fork.told(redactor), fork.begins, causality, added)
 
 
 def _drawn(edit: Edit) -> Edit:

@@ -126,3 +126,8 @@ def test_without_a_key_it_names_its_own_option(there: Cli, provider: FakeProvide
     said = used(there, provider, "taped", keys=False).stderr
     assert "say that no live call needs it: keyless=['ANTHROPIC_API_KEY', 'OPENAI_API_KEY']" in said
     assert "--keyless" not in said
+
+
+def test_a_fork_says_what_it_adds(there: Cli) -> None:
+    done = there.run("fork", "t.gz", "--set", "1:$.chioces=[]", "--dry-run", keys=True)
+    assert "edit 1: $.chioces was not there, and is added; did you mean $.choices?\n" in done.stdout
