@@ -50,31 +50,36 @@ def test_a_test_whose_requests_hold_time_and_chance(suite: Suite, world: list[st
     assert len(world) == 3
     suite.run("--tape-mode=verify").assert_outcomes(passed=1)
     suite.file("test_a", SIMPLE.replace("SECONDS", "300"))
-    suite.run("--tape-mode=none").assert_outcomes(passed=1)
     suite.run("--tape-mode=none", "-p", "xdist", "-n", "2").assert_outcomes(passed=1)
     assert len(world) == 3
 
 
-PAST = ("    assert", "    time.time()\n    assert")
 WAYS = {
-    ("        post(n=n)", "        time.time(); post(n=n)"): "*this request is not on the tape",
-    ("range(3)", "(1, 0, 2)"): "*this request is not on the tape",
-    PAST: "*lane m read its clock at least once after the * of the tape*",
+    "value": ("        post(n=n)", "        time.time(); post(n=n)", "*this request is not on the tape"),
+    "order": ("range(3)", "(1, 0, 2)", "*this request is not on the tape"),
+    "past": (
+        "    assert",
+        "    time.time()\n    assert",
+        "*lane m read its clock at least once after the * of the tape*",
+    ),
 }
 
 
 def test_another_way_fails_the_test(suite: Suite, world: list[str]) -> None:
-    text = SIMPLE.replace("SECONDS", "0.01")
-    suite.file("test_a", text)
-    suite.run().assert_outcomes(passed=1)
-    for way, said in WAYS.items():
-        suite.file("test_a", text.replace(*way))
-        result = suite.run("--tape-mode=none")
-        result.assert_outcomes(failed=1)
-        result.stdout.fnmatch_lines([said])
-    assert len(world) == 3
-    suite.file("test_a", text.replace(*PAST).replace("mark.tape", "mark.tape(on_drift='report')"))
-    suite.run("--tape-mode=none").assert_outcomes(passed=1)
+    one = SIMPLE.replace("SECONDS", "0.01").removeprefix(STAMPS)
+    names = [*WAYS, "let"]
+    suite.file("test_a", STAMPS + "".join(one.replace("test_one", f"test_{name}") for name in names))
+    suite.run().assert_outcomes(passed=4)
+    told = {
+        name: one.replace(before, after).replace("test_one", f"test_{name}")
+        for name, (before, after, _) in WAYS.items()
+    }
+    told["let"] = told["past"].replace("test_past", "test_let").replace("mark.tape", "mark.tape(on_drift='report')")
+    suite.file("test_a", STAMPS + "".join(told.values()))
+    result = suite.run("--tape-mode=none")
+    result.assert_outcomes(failed=3, passed=1)
+    result.stdout.fnmatch_lines([line for name, (*_, said) in WAYS.items() for line in (f"*_ test_{name} _*", said)])
+    assert len(world) == 12
 
 
 def test_tests_of_one_tape_have_lanes_of_their_own(suite: Suite, world: list[str]) -> None:
@@ -119,8 +124,7 @@ def test_async_tests(suite: Suite, world: list[str], mark: str, options: tuple[s
     suite.file("test_a", ASYNC.replace("MARK", mark))
     suite.run(*options).assert_outcomes(passed=1)
     assert len(world) == 5
-    for _ in range(2):
-        suite.run("--tape-mode=verify", *options).assert_outcomes(passed=1)
+    suite.run("--tape-mode=verify", *options).assert_outcomes(passed=1)
 
 
 def test_a_test_that_asks_nothing_needs_no_recorder(suite: Suite) -> None:

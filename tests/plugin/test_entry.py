@@ -19,6 +19,7 @@ pytest_plugins = ["pytester"]
 def test_a_marked_test_hears_its_tape(suite: Suite) -> None:
     suite.tape("test_a/test_one", "/one")
     suite.tape("test_a/TestIt.test_two[x-1]", "/two")
+    suite.tape("shared", "/three")
     suite.file(
         "test_a",
         """
@@ -33,12 +34,16 @@ class TestIt:
         assert get("/two") == "/two"
         assert [one.number for one in tape.exchanges] == [1] and not tape.unused and not tape.recording
 
+@pytest.mark.tape("tapes/shared.tape.jsonl.gz")
+def test_a_path_of_its_own():
+    assert get("/three") == "/three"
+
 def test_without():
     pass
 """,
     )
     result = suite.run("--tape-mode=none")
-    result.assert_outcomes(passed=3)
+    result.assert_outcomes(passed=4)
     result.stdout.no_fnmatch_line("*an orphan:*")
 
 
@@ -460,14 +465,6 @@ def test_a_module_records_one_tape(suite: Suite, world: list[str]) -> None:
     assert (suite.path / "tapes/test_a.tape.jsonl.gz").is_file()
 
 
-def test_a_path_of_ones_own(suite: Suite) -> None:
-    suite.tape("shared", "/one")
-    suite.file(
-        "test_a", "@pytest.mark.tape('tapes/shared.tape.jsonl.gz')\ndef test_one(): assert get('/one') == '/one'\n"
-    )
-    suite.run("--tape-mode=none").assert_outcomes(passed=1)
-
-
 ASYNC = """
 async def aget(path):
     async with httpx.AsyncClient() as client:
@@ -514,25 +511,22 @@ def test_workers(suite: Suite) -> None:
     result.stdout.fnmatch_lines(["tapes/test_a/test_7.tape.jsonl.gz: 1 (answers that were not asked for)"])
 
 
-@pytest.mark.parametrize(("age", "expired"), [("1d", True), ("9999w", False)])
-def test_a_tape_that_is_too_old(suite: Suite, age: str, expired: bool) -> None:
-    suite.tape("test_a/test_one", "/one")
-    suite.file("test_a", f"@pytest.mark.tape(max_age={age!r})\ndef test_one(): get('/one')\n")
+def test_a_tape_that_is_too_old(suite: Suite) -> None:
+    text = ""
+    for name, age in (("old", "1d"), ("young", "9999w")):
+        suite.tape(f"test_a/test_{name}", "/one")
+        text += f"@pytest.mark.tape(max_age={age!r})\ndef test_{name}(): get('/one')\n\n"
+    suite.file("test_a", text)
     result = suite.run("--tape-mode=none")
-    result.assert_outcomes(passed=1)
-    told = [line for line in result.outlines if "older than it may be" in line]
-    assert bool(told) is expired
+    result.assert_outcomes(passed=2)
+    (told,) = (line for line in result.outlines if "older than it may be" in line)
+    assert told.startswith("tapes/test_a/test_old.tape.jsonl.gz (")
 
 
 def test_ci_records_nothing(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     suite.file("test_a", "@pytest.mark.tape\ndef test_one(): get('/one')\n")
     suite.run().assert_outcomes(failed=1)
-
-
-def test_options_that_do_not_exist(suite: Suite) -> None:
-    suite.file("test_a", "@pytest.mark.tape(colour='red')\ndef test_one(): pass\n")
-    suite.run().stdout.fnmatch_lines(["*the marker tape and tape_config*colour*"])
 
 
 def test_without_a_tape_nothing_is_loaded(suite: Suite) -> None:
