@@ -64,8 +64,8 @@ class TestTape:
         self.updated: list[tuple[Path, str]] = []
         """The tapes that were made anew in part, and how they differ, in lines."""
         # Where there is neither tape nor recorder, of nothing: a client that can't record would try again and again.
-        old = self.missing or self.expired
-        deed = deed_of(options.mode, exists=not self.missing, expired=self.expired, recorder=not old or can_record())
+        recorder = not (self.missing or self.expired) or can_record()
+        deed = deed_of(options.mode, exists=not self.missing, expired=self.expired, recorder=recorder)
         if deed == "record":
             self._begin_recording()
         elif deed == "update":

@@ -1,6 +1,7 @@
 """A replay within this interpreter: `with replay(path) as run`. No mitmproxy, no port, no environment for clients.
 
-Knows the order of opening and closing; `redirects` knows the clients, `proxy.replayer` what a request gets.
+Knows the order of opening and closing; `redirects` knows the clients, `proxy.replayer` what a request gets. Long, for
+what a context is to its caller and what it is to the clients that it leads share all of its state.
 """
 
 import asyncio
