@@ -67,6 +67,8 @@ class Likes:
         self._window = Window(window)
         self._bases: dict[int, _Base] = {}
         self._places: dict[tuple[bytes, bytes], deque[_Base]] = {}
+        self._prints: dict[tuple[int, bytes], _Base] = {}
+        """The latest body of each print, whatever its place."""
         self._expanded = 0
 
     def plan(self, request: Request, compressed: int = 0) -> Plan:
@@ -79,7 +81,7 @@ class Likes:
             raise ValueError("the references on a tape with a window are its encoder's own")
         if len(body) < LEAST_SHARED or self._expanded + len(body) > allowance(compressed):
             return Plan(body)
-        found = _nearest(body, self._candidates(request))
+        found = _nearest(body, self._candidates(request)) or _nearest(body, self._twin(body))
         if found is None:
             return Plan(body)
         chain = found.base.plan.chain + 1
@@ -99,6 +101,7 @@ class Likes:
         if len(body) >= LEAST_SHARED:
             base = self._bases[index] = _Base(index, body, request, plan)
             self._places.setdefault(_place(request), deque(maxlen=_CANDIDATES)).append(base)
+            self._prints[_print(body)] = base
         for gone in self._window.take(index, len(body)):
             self._forget(gone)
 
@@ -108,16 +111,29 @@ class Likes:
         yield from (base for base in reversed(bases) if base.request.lane == lane)
         yield from (base for base in reversed(bases) if base.request.lane != lane)
 
+    def _twin(self, body: bytes) -> Iterator[_Base]:
+        """A body that is probably the same, sent elsewhere: one image goes to many URLs."""
+        if (base := self._prints.get(_print(body))) is not None:
+            yield base
+
     def _forget(self, index: int) -> None:
         base = self._bases.pop(index, None)
         if base is None:
             return
+        if self._prints.get(printed := _print(base.body)) is base:
+            del self._prints[printed]
         place = _place(base.request)
         bases = self._places[place]
         if bases[0] is base:  # else so many came after it that it was no candidate any more
             bases.popleft()
         if not bases:
             del self._places[place]
+
+
+def _print(body: bytes) -> tuple[int, bytes]:
+    """What two bodies have in common that are the same, and few others; of a long body not all is looked at."""
+    middle = len(body) // 2
+    return len(body), body[:_PROBE] + body[middle : middle + _PROBE] + body[-_PROBE:]
 
 
 def _place(request: Request) -> tuple[bytes, bytes]:

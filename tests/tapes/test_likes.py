@@ -159,6 +159,19 @@ def test_a_refused_record_leaves_no_trace() -> None:
     assert [entry.record for entry in read(data)[0][1:-1:2]] == [ask(chat(OLD, "a")), ask(chat(OLD, "a", "b"))]
 
 
+def test_a_body_that_goes_to_many_places_is_written_once() -> None:
+    image = bytes(range(256)) * 1000
+    sent = [ask(image, url=b"https://x.example/up?n=%d" % n, lane=f"m/{n}") for n in range(4)]
+    other = ask(image[:50_000] + b"-" * 1000 + image[51_000:], url=b"https://y.example/")
+    assert planned(*sent, other) == [
+        image,
+        *(Like(n, len(image)) for n in (1, 2, 3)),
+        Like(4, 50_000, b"-" * 1000, 205_000),
+    ]
+    # Out of the window nothing is referred to, and nothing is kept.
+    assert planned(sent[0], ask(b"x" * 250_000), sent[1], window=300_000)[2] == image
+
+
 def test_references_expand_no_further_than_a_reader_follows() -> None:
     likes, request = Likes(WINDOW), ask(OLD.encode() * 4000)  # 11 MB
     for index in range(1, 121):
