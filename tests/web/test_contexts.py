@@ -112,7 +112,7 @@ def test_any_two_calls_are_compared(page: Page) -> None:
     view = page.locator(".context")
     expect(view).to_contain_text("From the context of 5 to that of 6")
     expect(view.locator(".chip")).to_have_text(["truncated"])
-    assert page.evaluate("location.hash") == "#e=6&view=context&o=5"
+    assert page.evaluate("location.hash") == "#e=6&view=context&o=5&m=5"
     page.keyboard.press("Escape")
 
 
