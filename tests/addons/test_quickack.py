@@ -22,13 +22,13 @@ def test_a_body_in_a_second_write_comes_at_once(record: Make) -> None:
     times: list[float] = []
     with Origin(ok) as origin, record() as recording, recording.connect() as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
-        for _ in range(10):
+        for _ in range(20):
             begun = time.perf_counter()
             sock.sendall(f"POST {origin.url}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n".encode())
             sock.sendall(b"body")
             read_until(sock, b"ok")
             times.append(time.perf_counter() - begun)
-        assert [seen.body for seen in origin.requests] == [b"body"] * 10
+        assert [seen.body for seen in origin.requests] == [b"body"] * 20
     # A busy machine can make any one slow, the fault makes every one after the first few slow.
-    assert min(times[5:]) < DELAYED_ACK / 2
+    assert min(times[5:]) < DELAYED_ACK
     assert recording.wire.failures.count == 0
