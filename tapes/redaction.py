@@ -16,6 +16,7 @@ from tapeproxy.tapes.bodyredaction import BodyRedactor, header_of, redact_quoted
 from tapeproxy.tapes.finding import Finder
 from tapeproxy.tapes.records import Headers
 from tapeproxy.tapes.redactionrules import ASSIGNED, DEFAULT, LOOKS, NONE, RedactionRules
+from tapeproxy.tapes.scriptwords import assigned_values, is_option, is_script
 from tapeproxy.tapes.secretfields import is_telling
 from tapeproxy.tapes.secretnames import SCHEMES, is_secret_field, is_secret_header, is_secret_pair, is_secret_query
 from tapeproxy.tapes.secretvars import is_secret_name, is_secret_value
@@ -166,13 +167,17 @@ class Redactor:
         hidden = False
         words = tuple(words)
         user = False
-        for word in words:
+        for index, word in enumerate(words):
             data = word.encode(errors="surrogateescape")
-            if user and b"://" not in data:
+            if not hidden and is_script(words, index):
+                out.append(self._script(words, index, data))
+            elif user and b"://" not in data:
                 name, mark, password = data.partition(b":")
                 out.append((name + mark + self._value(password)).decode(errors="surrogateescape"))
             else:
-                out.append(self._word(word) if not hidden else self._value(data).decode(errors="surrogateescape"))
+                out.append(
+                    self._word(words, index) if not hidden else self._value(data).decode(errors="surrogateescape")
+                )
             user = word in _USER and any(one.rpartition("/")[2] in _CURLS for one in words)
             hidden = word.startswith("-") and "=" not in word and is_secret_name(word.strip("-").replace("-", "_"))
         return words if self._off else tuple(out)
@@ -220,15 +225,23 @@ class Redactor:
             return b"".join(piece for _, piece in (*stream.feed(0, data), *stream.finish()))
         return self._bodies.redact(kind, data)
 
-    def _word(self, word: str) -> str:
-        data = word.encode(errors="surrogateescape")
+    def _script(self, words: tuple[str, ...], index: int, data: bytes) -> str:
+        for start, end in reversed([*assigned_values(words[:index], data)]):
+            data = data[:start] + self._value(data[start:end]) + data[end:]
+        return self.content(data).decode(errors="surrogateescape")
+
+    def _word(self, words: tuple[str, ...], index: int) -> str:
+        data = words[index].encode(errors="surrogateescape")
         name, mark, value = data.partition(b"=")
         if b"://" in name:
             data = self.url(data)
-        elif mark and value and is_secret_name(name.decode("latin-1").strip("-").replace("-", "_")):
-            data = name + mark + self._value(value)
-        elif match := re.match(rb"([A-Za-z0-9-]+):\s*(?=\S)", data):
-            data = match[0] + self._header(match[1].lower(), data[match.end() :])
+        elif is_option(name):
+            if mark and value and is_secret_name(name.decode("latin-1").strip("-").replace("-", "_")):
+                data = name + mark + self._value(value)
+        else:
+            if match := re.match(rb"([A-Za-z0-9-]+):\s*(?=\S)", data):
+                data = match[0] + self._header(match[1].lower(), data[match.end() :])
+            return self._script(words, index, data)
         return self.content(data).decode(errors="surrogateescape")
 
     def _header(self, name: bytes, value: bytes) -> bytes:

@@ -67,6 +67,21 @@ def test_every_cookie_is_redacted_and_set_cookie_keeps_order_and_attributes() ->
             ["curl", "https://u:<secret>@h/?api_key=<secret>"],
         ),
         (["agent.py", "--prompt", "note: nothing", "k=v", "caf\udce9"], None),
+        (["agent", "note: password=not-known-before"], ["agent", "note: password=<secret>"]),
+        (["curl", "-H", "Cookie: a=0123456789abcdef; b=c"], ["curl", "-H", "Cookie: a=<secret>; b=<secret>"]),
+        (["curl", "-H", "X-Api-Key: a=0123456789abcdef"], ["curl", "-H", "X-Api-Key: <secret>"]),
+        (["docker", "run", "-e", "DB_PASSWORD=not known before"], ["docker", "run", "-e", "DB_PASSWORD=<secret>"]),
+        (["sh", "-c", "API_KEY=not-known-before ./agent"], ["sh", "-c", "API_KEY=<secret> ./agent"]),
+        (["bash", "-lc", "run --token='not known' -v"], ["bash", "-lc", "run --token='<secret>' -v"]),
+        (["agent", "--prompt", "my password=not-known-before, ok"], ["agent", "--prompt", "my password=<secret> ok"]),
+        (["python3.12", "-c", "token = find(); print(f(api_key=token, n=[1]))"], None),
+        (
+            ["python", "-c", "x = 1\ntoken: str = 'not known' if x else y"],
+            ["python", "-c", "x = 1\ntoken: str = '<secret>' if x else y"],
+        ),
+        (["/usr/bin/node", "-e", "const token = await find(a => a == 1)"], None),
+        (["node", "-e", f"ask('{SECRET}', {{key: 1}})"], ["node", "-e", "ask('<secret>', {key: 1})"]),
+        (["sh", "-c", f"a=1 agent --key {SECRET}"], ["sh", "-c", "a=1 agent --key <secret>"]),
     ],
 )
 def test_a_command_line_gives_no_secret_away(words: list[str], masked: list[str] | None) -> None:
