@@ -115,8 +115,9 @@ def missed(
 
     `large(number)` says where a large body is no longer that of the exchange. `cut`: the tape broke off.
     """
-    if cut and miss.elsewhere is None and (last := index.spent(miss.ask.lane)) is not None:
-        return _past_the_end(miss, index, tag, last)
+    end = index.spent(miss.ask.lane) if cut and miss.elsewhere is None else None
+    if end is not None and not miss.used:
+        return _past_the_end(miss, index, tag, end)
     explanation = explained(miss, index)
     if large is not None and explanation.nearest is not None and not explanation.nearest_used:
         parted = large(explanation.nearest)
@@ -125,6 +126,7 @@ def missed(
     if miss.used and miss.elsewhere is None:
         times = "once" if miss.used == 1 else f"{miss.used} times"
         what = f"the tape has this request {times}, and each answer was given out already"
+        what += "" if end is None else f"; {_broke_off(miss, end)}"
         return Violation("used-up", explanation.request, what, explanation, tag)
     if miss.elsewhere is not None:
         what = f"the tape has this request for lane {miss.elsewhere}, but lane {miss.ask.lane} made it"
@@ -136,10 +138,13 @@ def missed(
 def _past_the_end(miss: Miss, index: Index, tag: LaneTag | None, last: int) -> Violation:
     """The violation of going on where a tape broke off: no taped request was meant, and no rule would help."""
     explanation = replace(explained(miss, index), nearest=None, differences=(), context=())
+    return Violation("miss", explanation.request, _broke_off(miss, last), explanation, tag, miss.ask)
+
+
+def _broke_off(miss: Miss, last: int) -> str:
     whose = "" if miss.ask.lane is None else f" of lane {miss.ask.lane}"
     after = f"after exchange {last}, the last{whose}" if last else f"before the first exchange{whose}"
-    what = f"the recording was interrupted, and the tape broke off here: {after}"
-    return Violation("miss", explanation.request, what, explanation, tag, miss.ask)
+    return f"the recording was interrupted, and the tape broke off here: {after}"
 
 
 def parting(taped: Exchange, now: Iterable[bytes]) -> "Difference | None":

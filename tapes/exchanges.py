@@ -172,7 +172,7 @@ class Tape:
     exit: Exit | None = None
     seal: Seal | None = None
     ended: int = 0
-    last: str = ""
+    last: str = field(default="", compare=False)
 
     @property
     def duration(self) -> int:

@@ -233,10 +233,12 @@ class Index:
     def spent(self, lane: str | None) -> int | None:
         """The number of the last exchange that a lane may have, where all of them were given out (0: it has none).
 
-        None: some are left.
+        None: some are left, or the tape has none at all.
         """
         cards = [card for card in self.cards() if not card.inside and (not self._by_lane or card.lane == lane)]
-        return max((card.number for card in cards), default=0) if all(card.used for card in cards) else None
+        if len(self.cards()) == 0 or not all(card.used for card in cards):
+            return None
+        return max((card.number for card in cards), default=0)
 
     def cards(self) -> Sequence[Card]:
         """Every taped request, in tape order."""

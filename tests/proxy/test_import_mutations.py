@@ -181,7 +181,8 @@ def written(document: Any) -> bytes:
         return json.dumps(document, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError):
         out = io.BytesIO()
-        YAML(typ="safe", pure=True).dump(document, out)
+        # A list around it: the emitter fails at bytes that are a whole document.
+        YAML(typ="safe", pure=True).dump([document] if isinstance(document, bytes) else document, out)
         return out.getvalue()
 
 
