@@ -365,6 +365,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self): ask(); self.send_response(200); self.send_header("content-length", "0"); self.end_headers()
     def log_message(self, *args): pass
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads = False  # so that it is waited for: what it tells of its answer comes after the client has that
 """,
     "wsgiref": """
 import wsgiref.simple_server
@@ -378,6 +379,7 @@ import logging, werkzeug.serving
 logging.getLogger("werkzeug").disabled = True
 def app(environ, start): ask(); start("200 OK", [("content-length", "0")]); return []
 server = werkzeug.serving.make_server("127.0.0.1", 0, app, threaded=True)
+server.daemon_threads = False
 """,
 }
 CLIENT = """
