@@ -3,12 +3,16 @@
 import os
 import sys
 
+import pytest
 from hypothesis import settings
-
-# In CI always the same examples: what is red there is red here, and was not so by chance.
-settings.register_profile("tapeproxy", deadline=None, max_examples=40, derandomize="CI" in os.environ)
-settings.load_profile("tapeproxy")
 
 # The suite starts a thousand interpreters, each of which would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Always the same examples, so that nothing is red by chance; the soak looks for others."""
+    same = config.option.markexpr != "soak"
+    settings.register_profile("tapeproxy", deadline=None, max_examples=40, derandomize=same)
+    settings.load_profile("tapeproxy")
