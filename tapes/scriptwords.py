@@ -24,13 +24,13 @@ def is_option(name: bytes) -> bool:
 
 
 def is_script(words: Sequence[str], index: int) -> bool:
-    """Whether this word is a program for an interpreter before it, or text of several lines."""
-    word = words[index]
-    if "\n" in word:
-        return True
-    if index == 0 or not any(letter.isspace() for letter in word) or not _FLAG.fullmatch(words[index - 1]):
+    """Whether this word is a program for the interpreter before it: `python -u -c WORD`. Words of a file are none."""
+    if index == 0 or not _FLAG.fullmatch(words[index - 1]):
         return False
-    return any(pattern.fullmatch(_program(one)) for one in words[:index] for pattern in (_SHELL, _LANGUAGE))
+    for word in reversed(words[: index - 1]):
+        if not word.startswith("-"):
+            return any(pattern.fullmatch(_program(word)) for pattern in (_SHELL, _LANGUAGE))
+    return False
 
 
 def assigned_values(before: Sequence[str], text: bytes) -> Iterator[tuple[int, int]]:

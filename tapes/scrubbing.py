@@ -5,7 +5,7 @@ encoding, by the tokens that recording would have put there. Each record keeps i
 boundaries unless it was compressed.
 
 A tape may be larger than memory: its records are gone through several times, and bodies that are not as they were are
-kept by the caller's `Store`.
+kept by the caller's `Store`. One module, for what is found, what replaces it and what is told of it must agree.
 """
 
 import dataclasses
